@@ -1,0 +1,62 @@
+// The clock that mints dots: a hybrid logical clock under a lease, and the life of its actor.
+//
+// It is told the time; it owns no clock. Counters rise strictly for ever: a lease (an upper bound) is made durable
+// before any counter below it is used, and a start begins above the last lease. An actor whose node may lack something
+// it minted is retired: the next mint uses a new incarnation, durable before use.
+// Source: Kulkarni et al., "Logical Physical Clocks", 2014; design section 5.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "storage/causal/dot.h"
+
+namespace gyre {
+
+// What must be durable. Written through storage/format/meta_codec.h.
+struct ActorState {
+  uint32_t incarnation = 0;
+  uint64_t leased_counter = 0;   // exclusive: every counter ever used is below it
+  bool clean = false;            // true only between a clean drain and the next start
+  bool operator==(const ActorState&) const = default;
+};
+
+class ActorClock {
+ public:
+  static constexpr uint64_t kLeaseMillis = 10'000;
+
+  // `persisted` is what the last life left (nullopt: a first start). A start without a clean drain retires the actor.
+  // Nothing may be minted before Persisted(state_to_persist()) was called once.
+  ActorClock(uint64_t node, std::optional<ActorState> persisted, uint64_t wall_ms);
+
+  // Mints a dot above `floor` (the highest counter in the record and context it is added to), above all minted before,
+  // and at or above the wall clock. nullopt: the lease or the new incarnation is not durable yet; persist
+  // state_to_persist() and try again.
+  // *forced is set when the counter had to be more than drift_ms ahead of wall_ms: the caller retires the actor after.
+  std::optional<Dot> Mint(uint64_t wall_ms, uint64_t floor, uint64_t drift_ms, bool* forced);
+
+  // True when state_to_persist() should be made durable: a lease under half of which is left, or a retirement.
+  bool NeedsPersist(uint64_t wall_ms) const;
+  // What to make durable now. Does not change the clock; call Persisted with the same value afterwards.
+  ActorState StateToPersist(uint64_t wall_ms, uint64_t floor = 0) const;
+  void Persisted(const ActorState& state);
+
+  // The node may lack something this actor minted: the next mint uses a new incarnation, once that is durable.
+  void Retire() { retire_pending_ = true; }
+  bool retire_pending() const { return retire_pending_; }
+
+  // After a clean drain: nothing is minted any more, and the next start may go on with this actor.
+  ActorState CleanState() const;
+
+  Actor actor() const { return {node_, durable_.incarnation}; }
+  uint64_t last_counter() const { return last_; }
+
+ private:
+  uint64_t node_;
+  ActorState durable_;           // incarnation and lease that may be used
+  bool usable_ = false;
+  bool retire_pending_ = false;
+  uint64_t last_ = 0;
+};
+
+}  // namespace gyre

@@ -1,0 +1,82 @@
+// A durable, ordered map from storage keys to bytes, in a few tables.
+//
+// Threads:   every method may be called from any thread at any time; Apply from one thread at a time.
+// Errors:    DATA_LOSS: the bytes on disk fail their checksum; do not retry, repair from a replica.
+//            RESOURCE_EXHAUSTED: the disk is full; reads go on, writes resume when there is space again.
+//            UNAVAILABLE: the disk refuses (read-only, I/O error). NOT_FOUND from Get only. Nothing else is returned.
+// Ownership: the engine copies what it is given; what it returns belongs to the caller.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/format/record_codec.h"
+
+namespace gyre {
+
+enum class Table : uint8_t { kRows = 0, kHints = 1, kMeta = 2 };
+constexpr int kTables = 3;
+
+enum class Durability : uint8_t {
+  kDisk,    // survives loss of power once Apply returned
+  kMemory,  // survives a crash of this process, not of the machine
+};
+
+// One change. `value` == nullptr erases.
+struct EngineWrite {
+  Table table = Table::kRows;
+  std::string key;
+  RecordBytes value;
+};
+
+// [begin, end); an empty `end` means to the end of the table.
+struct KeyRange {
+  std::string begin;
+  std::string end;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual absl::StatusOr<std::string> Get(Table table, std::string_view key) = 0;
+
+  // As Get for each key, in one pass over the disk. Results in the order of `keys`.
+  virtual std::vector<absl::StatusOr<std::string>> MultiGet(Table table, std::span<const std::string> keys) = 0;
+
+  // Applies all of `writes` in order, or none. `note` is kept in the log beside them and handed back by ReplayNotes.
+  virtual absl::Status Apply(std::span<const EngineWrite> writes, Durability durability, std::string_view note) = 0;
+
+  // Calls `visit` for each entry of `range`, in key order, until it returns false. Sees one snapshot. The views passed
+  // to `visit` die when it returns.
+  virtual absl::Status Scan(Table table, const KeyRange& range,
+                            absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) = 0;
+
+  // Erases a whole range: cheap, whatever it holds.
+  virtual absl::Status EraseRange(Table table, const KeyRange& range) = 0;
+
+  // The number of the last batch applied; rises with every one.
+  virtual uint64_t LastSequence() const = 0;
+
+  // Calls `visit` with the note of each batch after `sequence`, in order, up to the newest. DATA_LOSS when the log no
+  // longer reaches back without a gap.
+  virtual absl::Status ReplayNotes(uint64_t sequence, absl::FunctionRef<void(std::string_view note)> visit) = 0;
+
+  // Estimates, cheap enough to ask every second.
+  struct Size {
+    uint64_t keys = 0;   // rows, tombstones included
+    uint64_t bytes = 0;  // on disk
+  };
+  virtual Size EstimateSize() = 0;
+
+  // Tries to leave the state in which writes fail after a full disk. OK when writes may go on.
+  virtual absl::Status Resume() = 0;
+};
+
+}  // namespace gyre

@@ -1,0 +1,21 @@
+// The bytes of the small facts a node keeps beside its rows.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+
+#include "storage/causal/actor_clock.h"
+
+namespace gyre {
+
+// Keys of Table::kMeta.
+constexpr std::string_view kMetaActor = "actor";        // ActorState
+constexpr std::string_view kMetaOwner = "owner";        // the node id (8 bytes, big-endian) the store belongs to
+constexpr std::string_view kMetaMembership = "cluster/";  // prefix: what server/core/membership persists
+
+std::string EncodeActorState(const ActorState& state);
+absl::StatusOr<ActorState> DecodeActorState(std::string_view bytes);
+
+}  // namespace gyre

@@ -1,0 +1,47 @@
+// The canonical bytes of a record: the same on the wire and on disk, encoded once.
+//
+// Equal records have equal bytes. Layout in storage/FORMAT.md.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "storage/causal/record.h"
+
+namespace gyre {
+
+// Encoded once; shared by disk and all peers. nullptr stands for "no record".
+using RecordBytes = std::shared_ptr<const std::string>;
+
+constexpr uint8_t kRecordFormat = 1;
+
+std::string EncodeRecord(const Record& record);
+
+// DATA_LOSS when the bytes fail their checksum or are not canonical; UNIMPLEMENTED for a format of a later version.
+// Never reads beyond `bytes`, never allocates more than a small multiple of their size, whatever they hold.
+absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
+
+// Merges two encoded records. Returns `ours` or `theirs` itself (no new bytes) when the merge equals it; an absent
+// side (nullptr) is the empty record. DATA_LOSS when either cannot be decoded.
+absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs, ConflictRule rule);
+
+// A 128-bit hash, as the Merkle tree sums it.
+struct RowHash {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  bool operator==(const RowHash&) const = default;
+  // Sums modulo 2^128: order of additions does not matter, and what was added can be taken away.
+  RowHash& operator+=(const RowHash& other);
+  RowHash& operator-=(const RowHash& other);
+};
+
+// XXH3-128 of the length-prefixed row key and the record bytes.
+RowHash HashRow(std::string_view row_key, std::string_view record);
+
+std::string ToString(const RowHash& hash);  // 32 hexadecimal digits
+
+}  // namespace gyre

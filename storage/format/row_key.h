@@ -1,0 +1,29 @@
+// Row keys: keyspace, token and key, so that the order on disk is the order on the ring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+constexpr size_t kKeyBytesMax = 4096;
+constexpr size_t kRowKeyPrefixBytes = 12;  // keyspace id (4, big-endian), token (8, big-endian)
+constexpr size_t kRowKeyBytesMax = kKeyBytesMax + kRowKeyPrefixBytes;
+
+struct RowKeyParts {
+  uint32_t keyspace = 0;
+  uint64_t token = 0;
+  std::string_view key;  // borrowed from the row key
+};
+
+std::string MakeRowKey(uint32_t keyspace, uint64_t token, std::string_view key);
+// False when `row_key` is too short to be one.
+bool ParseRowKey(std::string_view row_key, RowKeyParts& parts);
+
+// The first row key of a token, and the first one behind a token (which for the last token is the next keyspace's).
+std::string RowKeyFloor(uint32_t keyspace, uint64_t token);
+std::string RowKeyCeiling(uint32_t keyspace, uint64_t token);
+
+}  // namespace gyre
