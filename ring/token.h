@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace gyre {
 
@@ -26,13 +27,15 @@ struct NodeId {
   auto operator<=>(const NodeId&) const = default;
   explicit operator bool() const { return value != 0; }
   template <typename H>
-  friend H AbslHashValue(H h, NodeId id) { return H::combine(std::move(h), id.value); }
+  friend H AbslHashValue(H h, NodeId id) {
+    return H::combine(std::move(h), id.value);
+  }
 };
 
 // Sixteen lower-case hexadecimal digits.
 std::string ToString(NodeId node);
 
-// Reads what ToString wrote. False when `text` is anything else.
+// Reads what ToString wrote. False when `text` is anything else; `node` is then left as it was.
 bool ParseNodeId(std::string_view text, NodeId& node);
 
 }  // namespace gyre
