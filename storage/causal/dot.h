@@ -30,6 +30,8 @@ struct Dot {
 };
 
 constexpr int kCounterSequenceBits = 16;
+// Larger counters are refused wherever bytes are read, so that one above any known counter always exists.
+constexpr uint64_t kCounterMax = (uint64_t{1} << 63) - 1;
 constexpr uint64_t CounterOfMillis(uint64_t millis) { return millis << kCounterSequenceBits; }
 constexpr uint64_t MillisOfCounter(uint64_t counter) { return counter >> kCounterSequenceBits; }
 
@@ -49,6 +51,8 @@ class VersionVector {
   uint64_t CounterOf(const Actor& actor) const;
   // The highest counter of all actors; 0 when empty.
   uint64_t Max() const;
+  // The entry with the highest counter, ties by actor, as a dot; counter 0 when empty.
+  Dot Highest() const;
   bool empty() const { return entries_.empty(); }
 
   void Add(const Dot& dot);                  // raises the entry of dot.actor to dot.counter if it is lower
@@ -61,7 +65,7 @@ class VersionVector {
   Entries entries_;
 };
 
-std::string ToString(const Dot& dot);                // "9f…e1.3@1234", for people
-std::string ToString(const VersionVector& vector);   // "{…}"
+std::string ToString(const Dot& dot);               // "00000000000009fe.3@1234" (node, incarnation, counter)
+std::string ToString(const VersionVector& vector);  // "{dot, dot}", each entry as its highest dot
 
 }  // namespace gyre

@@ -32,7 +32,8 @@ struct Version {
   bool operator==(const Version&) const = default;
 };
 
-// Remembers that the value of a retried put was superseded, so that the lost first attempt of it stays dead.
+// Remembers that the value of a retried put was superseded, so that the lost first attempt of it stays dead. Never
+// present under kLastWriteWins: there the highest dot wins whoever wrote it, and to drop a winner would leave nothing.
 struct SupersededRetry {
   WriteId write_id;
   Dot by;                    // what superseded it: forgotten when the stable cut passes this
@@ -42,7 +43,7 @@ struct SupersededRetry {
 struct Record {
   VersionVector seen;
   std::vector<Version> versions;             // sorted by dot; all covered by `seen`
-  std::vector<SupersededRetry> superseded;   // sorted by write id, each id once
+  std::vector<SupersededRetry> superseded;   // sorted by write id, each id once and in no version; `by` is in `seen`
 
   bool empty() const { return seen.empty(); }                              // nothing was ever seen
   bool tombstone() const { return versions.empty() && !seen.empty(); }
@@ -70,8 +71,10 @@ struct CausalContext {
 Record Merge(const Record& a, const Record& b, ConflictRule rule = ConflictRule::kSiblings);
 
 // Adds `version` to `record`, dropping what `context` covers; with context == nullptr drops everything that the record
-// holds (a put without a context overwrites). A dropped version that was `retried` leaves its id in `superseded`.
-// A put that is itself a marked retry must be sent with a context, possibly empty, since it supersedes nothing.
+// holds (a put without a context overwrites). A dropped version that was `retried` leaves its id in `superseded`, and
+// with it go all its twins; a version whose id was superseded before is not added, only its dot.
+// A put that is itself a marked retry must be sent with a context, possibly empty, since it supersedes nothing, and has
+// a write id.
 // REQUIRES: version.dot.counter is above every counter in record.seen and context->seen; context->own, if present, is
 // covered by record.seen.
 void ApplyPut(Record& record, Version version, const CausalContext* context,
@@ -84,5 +87,9 @@ void ApplyDelete(Record& record, const Dot& dot, const CausalContext& context,
 // What a writer may claim to have seen after its write `dot` made `record`: everything, if nothing else is left in the
 // record; else what it had seen before and its own dot.
 CausalContext ContextAfterWrite(const Record& record, const Dot& dot, const CausalContext* before);
+
+// What a read at `now_ms` (milliseconds since 1970) shows: versions that have not expired, by dot, and of those with the
+// same non-empty write id only the lowest dot. The pointers live as long as `record` is unchanged.
+std::vector<const Version*> VisibleVersions(const Record& record, uint64_t now_ms);
 
 }  // namespace gyre

@@ -1,0 +1,47 @@
+// Row keys: big-endian, so that bytes sort as numbers do.
+#include "storage/format/row_key.h"
+
+#include <cassert>
+
+namespace gyre {
+namespace {
+
+void AppendBigEndian(std::string& out, uint64_t value, int bytes) {
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift));
+}
+
+uint64_t ReadBigEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+}  // namespace
+
+std::string MakeRowKey(uint32_t keyspace, uint64_t token, std::string_view key) {
+  assert(key.size() <= kKeyBytesMax);
+  std::string row_key;
+  row_key.reserve(kRowKeyPrefixBytes + key.size());
+  AppendBigEndian(row_key, keyspace, 4);
+  AppendBigEndian(row_key, token, 8);
+  row_key.append(key);
+  return row_key;
+}
+
+bool ParseRowKey(std::string_view row_key, RowKeyParts& parts) {
+  if (row_key.size() < kRowKeyPrefixBytes) return false;
+  parts.keyspace = static_cast<uint32_t>(ReadBigEndian(row_key.substr(0, 4)));
+  parts.token = ReadBigEndian(row_key.substr(4, 8));
+  parts.key = row_key.substr(kRowKeyPrefixBytes);
+  return true;
+}
+
+std::string RowKeyFloor(uint32_t keyspace, uint64_t token) { return MakeRowKey(keyspace, token, {}); }
+
+std::string RowKeyCeiling(uint32_t keyspace, uint64_t token) {
+  if (token != UINT64_MAX) return RowKeyFloor(keyspace, token + 1);
+  if (keyspace != UINT32_MAX) return RowKeyFloor(keyspace + 1, 0);
+  return {};
+}
+
+}  // namespace gyre
