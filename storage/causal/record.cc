@@ -19,14 +19,24 @@ bool IsSuperseded(const std::vector<SupersededRetry>& list, const WriteId& id) {
   return it != list.end() && it->write_id == id;
 }
 
-// REQUIRES: `by` is above every dot in the record.
 void Supersede(std::vector<SupersededRetry>& list, const WriteId& id, const Dot& by) {
   const auto at = list.begin() + (FirstNotBelow(list, id) - list.cbegin());
   if (at != list.end() && at->write_id == id) {
-    at->by = by;
+    at->by = std::max(at->by, by);
   } else {
     list.insert(at, {id, by});
   }
+}
+
+// Each retried version that goes leaves its dot, whatever it went for: so `by` does not depend on the order
+// of merges.
+void DropSuperseded(Record& record) {
+  if (record.superseded.empty()) return;
+  std::erase_if(record.versions, [&](const Version& version) {
+    if (!IsSuperseded(record.superseded, version.write_id)) return false;
+    if (version.retried) Supersede(record.superseded, version.write_id, version.dot);
+    return true;
+  });
 }
 
 std::vector<SupersededRetry> Union(const std::vector<SupersededRetry>& a,
@@ -53,23 +63,15 @@ std::vector<SupersededRetry> Union(const std::vector<SupersededRetry>& a,
   return all;
 }
 
-// Drops what a write with dot `by`, write id `id` and context `context` replaces. A twin of the write itself
-// is replaced without being remembered: its id lives on in the new version.
-void DropReplaced(Record& record, const CausalContext* context, const Dot& by, const WriteId& id,
-                  ConflictRule rule) {
+void DropReplaced(Record& record, const CausalContext* context, const Dot& by, ConflictRule rule) {
   const bool last_write_wins = rule == ConflictRule::kLastWriteWins;
-  bool superseded_more = false;
   std::erase_if(record.versions, [&](const Version& version) {
-    if (!last_write_wins && context != nullptr && !context->Covers(version.dot)) return false;
-    if (!last_write_wins && version.retried && version.write_id != id) {
-      Supersede(record.superseded, version.write_id, by);
-      superseded_more = true;
-    }
+    if (last_write_wins) return true;
+    if (context != nullptr && !context->Covers(version.dot)) return false;
+    if (version.retried) Supersede(record.superseded, version.write_id, by);
     return true;
   });
-  if (!superseded_more) return;
-  std::erase_if(record.versions,
-                [&](const Version& version) { return IsSuperseded(record.superseded, version.write_id); });
+  DropSuperseded(record);
 }
 
 void CheckWrite(const Record& record, const Dot& dot, const CausalContext* context) {
@@ -89,29 +91,35 @@ Record Merge(const Record& a, const Record& b, ConflictRule rule) {
   if (!last_write_wins) merged.superseded = Union(a.superseded, b.superseded);
   const Dot winner = last_write_wins ? merged.seen.Highest() : Dot{};
 
-  const auto keep = [&](const Version& version, bool seen_without_it) {
-    if (seen_without_it) return;
-    if (last_write_wins && version.dot != winner) return;
-    if (IsSuperseded(merged.superseded, version.write_id)) return;
-    if (merged.versions.empty())
-      merged.versions.reserve(last_write_wins ? 1 : a.versions.size() + b.versions.size());
-    merged.versions.push_back(version);
+  if (!a.versions.empty() || !b.versions.empty()) {
+    merged.versions.reserve(last_write_wins ? 1 : std::max(a.versions.size(), b.versions.size()));
+  }
+  const auto take = [&](const Version& version, bool seen_without_it) {
+    if (last_write_wins) {
+      if (!seen_without_it && version.dot == winner) merged.versions.push_back(version);
+    } else if (!seen_without_it) {
+      merged.versions.push_back(version);
+    } else if (version.retried) {
+      // The write that superseded it may never have met it, only a context that covers it.
+      Supersede(merged.superseded, version.write_id, version.dot);
+    }
   };
   auto x = a.versions.begin();
   auto y = b.versions.begin();
   while (x != a.versions.end() || y != b.versions.end()) {
     if (y == b.versions.end() || (x != a.versions.end() && x->dot < y->dot)) {
-      keep(*x, b.seen.Covers(x->dot));
+      take(*x, b.seen.Covers(x->dot));
       ++x;
     } else if (x == a.versions.end() || y->dot < x->dot) {
-      keep(*y, a.seen.Covers(y->dot));
+      take(*y, a.seen.Covers(y->dot));
       ++y;
     } else {
-      keep(*x, false);
+      take(*x, false);
       ++x;
       ++y;
     }
   }
+  DropSuperseded(merged);
   return merged;
 }
 
@@ -119,7 +127,7 @@ void ApplyPut(Record& record, Version version, const CausalContext* context, Con
   CheckWrite(record, version.dot, context);
   assert(!version.retried || context != nullptr);
   assert(!version.retried || !version.write_id.empty());
-  DropReplaced(record, context, version.dot, version.write_id, rule);
+  DropReplaced(record, context, version.dot, rule);
   if (context != nullptr) record.seen.Join(context->seen);
   record.seen.Add(version.dot);
   // A put that was superseded before this attempt of it arrived stays dead.
@@ -129,7 +137,7 @@ void ApplyPut(Record& record, Version version, const CausalContext* context, Con
 
 void ApplyDelete(Record& record, const Dot& dot, const CausalContext& context, ConflictRule rule) {
   CheckWrite(record, dot, &context);
-  DropReplaced(record, &context, dot, WriteId{}, rule);
+  DropReplaced(record, &context, dot, rule);
   record.seen.Join(context.seen);
   record.seen.Add(dot);
 }

@@ -36,7 +36,7 @@ struct Version {
 // present under kLastWriteWins: there the highest dot wins whoever wrote it, and to drop a winner would leave nothing.
 struct SupersededRetry {
   WriteId write_id;
-  Dot by;                    // what superseded it: forgotten when the stable cut passes this
+  Dot by;                    // the last write known to supersede it: forgotten when the stable cut passes this
   bool operator==(const SupersededRetry&) const = default;
 };
 
@@ -67,12 +67,15 @@ struct CausalContext {
 };
 
 // Keeps a version that both hold, or that one holds and the other's vector does not cover; joins the vectors; drops
-// versions whose write id was superseded. Under kLastWriteWins only the highest dot survives.
+// versions whose write id was superseded (a retried version that the other's vector covers is the news of that: its own
+// dot then stands for what superseded it). Under kLastWriteWins only the version with the highest dot of the joined
+// vectors survives; if that dot is a delete's, none does.
 Record Merge(const Record& a, const Record& b, ConflictRule rule = ConflictRule::kSiblings);
 
 // Adds `version` to `record`, dropping what `context` covers; with context == nullptr drops everything that the record
 // holds (a put without a context overwrites). A dropped version that was `retried` leaves its id in `superseded`, and
-// with it go all its twins; a version whose id was superseded before is not added, only its dot.
+// with it go all its twins; a version whose id was superseded before is not added, only its dot. (So who holds a version
+// with the id of a put answers with it, and does not put it again.)
 // A put that is itself a marked retry must be sent with a context, possibly empty, since it supersedes nothing, and has
 // a write id.
 // REQUIRES: version.dot.counter is above every counter in record.seen and context->seen; context->own, if present, is
