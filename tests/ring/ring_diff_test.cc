@@ -148,17 +148,54 @@ TEST(RingDiff, MoreOrFewerReplicasAreGainsOrLosses) {
   EXPECT_EQ(losses[0].replacements, (std::vector<Replacement>{{.leaver = NodeId{2}, .newcomer = {}}}));
 }
 
-TEST(RingDiff, WhatANewNodeTakesIsItsShare) {
-  const Ring before = RingOf(HashedNodes(6, 16, 3));
-  const Ring after = RingOf(HashedNodes(7, 16, 3));
-  const NodeId newcomer{7};
-  Positions gained = 0;
-  for (const RingChange& change : DiffRings({before, 3}, {after, 3})) {
-    for (const Replacement& replacement : change.replacements) {
-      if (replacement.newcomer == newcomer) gained += change.width();
+// Seven nodes in zones that a newcomer to "z0" may join, share alone with one other, or open.
+std::vector<std::vector<Member>> ShapesToJoin() {
+  std::vector<std::vector<Member>> shapes = {HashedNodes(7, 16), HashedNodes(7, 16, 2),
+                                             HashedNodes(7, 16, 7)};
+  for (Member& member : shapes.emplace_back(HashedNodes(7, 16))) member.zone = "z1";
+  return shapes;
+}
+
+TEST(RingDiff, ANewNodeTakesItsShareAndNothingElseMoves) {
+  const Member joining = HashedNode(100, 16, "z0");
+  for (const std::vector<Member>& members : ShapesToJoin()) {
+    const Ring before = RingOf(members);
+    std::vector<Member> more = members;
+    more.push_back(joining);
+    const Ring after = RingOf(more);
+    for (size_t replicas = 1; replicas <= members.size(); ++replicas) {
+      Positions gained = 0;
+      for (const RingChange& change : DiffRings({before, replicas}, {after, replicas})) {
+        if (change.replacements.empty()) continue;  // zones may reorder a list without moving data
+        ASSERT_EQ(change.replacements.size(), 1u);
+        ASSERT_EQ(change.replacements[0].newcomer, joining.id);
+        ASSERT_TRUE(change.replacements[0].leaver);
+        gained += change.width();
+      }
+      EXPECT_TRUE(gained == SharesOf(after, replicas)[after.IndexOf(joining.id)].replicated);
     }
   }
-  EXPECT_TRUE(gained == SharesOf(after, 3)[after.IndexOf(newcomer)].replicated);
+}
+
+TEST(RingDiff, ALeavingNodeGivesUpItsShareAndNothingElseMoves) {
+  const Member leaving = HashedNode(100, 16, "z0");
+  for (const std::vector<Member>& members : ShapesToJoin()) {
+    const Ring after = RingOf(members);
+    std::vector<Member> more = members;
+    more.push_back(leaving);
+    const Ring before = RingOf(more);
+    for (size_t replicas = 1; replicas <= members.size(); ++replicas) {
+      Positions lost = 0;
+      for (const RingChange& change : DiffRings({before, replicas}, {after, replicas})) {
+        if (change.replacements.empty()) continue;
+        ASSERT_EQ(change.replacements.size(), 1u);
+        ASSERT_EQ(change.replacements[0].leaver, leaving.id);
+        ASSERT_TRUE(change.replacements[0].newcomer);
+        lost += change.width();
+      }
+      EXPECT_TRUE(lost == SharesOf(before, replicas)[before.IndexOf(leaving.id)].replicated);
+    }
+  }
 }
 
 }  // namespace
