@@ -3,7 +3,6 @@
 #pragma once
 
 #include <absl/container/inlined_vector.h>
-
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -17,7 +16,8 @@ struct Actor {
   auto operator<=>(const Actor&) const = default;
 };
 
-// The name of one write. The counter is a hybrid logical clock: 48 bits of milliseconds since 1970, 16 of sequence.
+// The name of one write. The counter is a hybrid logical clock: 48 bits of milliseconds since 1970, 16 of
+// sequence.
 struct Dot {
   Actor actor;
   uint64_t counter = 0;
@@ -55,8 +55,8 @@ class VersionVector {
   Dot Highest() const;
   bool empty() const { return entries_.empty(); }
 
-  void Add(const Dot& dot);                  // raises the entry of dot.actor to dot.counter if it is lower
-  void Join(const VersionVector& other);     // entry by entry the maximum
+  void Add(const Dot& dot);               // raises the entry of dot.actor to dot.counter if it is lower
+  void Join(const VersionVector& other);  // entry by entry the maximum
   const Entries& entries() const { return entries_; }  // sorted by actor
 
   bool operator==(const VersionVector&) const = default;

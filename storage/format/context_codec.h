@@ -4,7 +4,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <string>
 #include <string_view>
 
@@ -11,8 +10,8 @@
 namespace gyre {
 
 // Keys of Table::kMeta.
-constexpr std::string_view kMetaActor = "actor";        // ActorState
-constexpr std::string_view kMetaOwner = "owner";        // the node id (8 bytes, big-endian) the store belongs to
+constexpr std::string_view kMetaActor = "actor";  // ActorState
+constexpr std::string_view kMetaOwner = "owner";  // the node id (8 bytes, big-endian) the store belongs to
 constexpr std::string_view kMetaMembership = "cluster/";  // prefix: what server/core/membership persists
 
 std::string EncodeActorState(const ActorState& state);

@@ -179,6 +179,13 @@ absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
   return record;
 }
 
+uint64_t SeenCounter(std::string_view record, const Actor& actor) {
+  ByteReader in(record);
+  if (in.Byte() != kRecordFormat) return 0;
+  const VersionVector seen = in.Vector();
+  return in.ok() ? seen.CounterOf(actor) : 0;
+}
+
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs,
                                        ConflictRule rule) {
   if (ours == theirs || (ours && theirs && *ours == *theirs)) return ours;

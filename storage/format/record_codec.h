@@ -4,7 +4,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,12 +20,17 @@ constexpr uint8_t kRecordFormat = 1;
 
 std::string EncodeRecord(const Record& record);
 
-// DATA_LOSS when the bytes fail their checksum or are not canonical; UNIMPLEMENTED for a format of a later version.
-// Never reads beyond `bytes`, never allocates more than a small multiple of their size, whatever they hold.
+// DATA_LOSS when the bytes fail their checksum or are not canonical; UNIMPLEMENTED for a format of a later
+// version. Never reads beyond `bytes`, never allocates more than a small multiple of their size, whatever
+// they hold.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 
-// Merges two encoded records. Returns `ours` or `theirs` itself (no new bytes) when the merge equals it; an absent
-// side (nullptr) is the empty record. DATA_LOSS when either cannot be decoded.
+// The counter that the record's vector has for `actor` (0: none), without reading the rest or checking the
+// checksum. 0 also when the bytes are not a record.
+uint64_t SeenCounter(std::string_view record, const Actor& actor);
+
+// Merges two encoded records. Returns `ours` or `theirs` itself (no new bytes) when the merge equals it; an
+// absent side (nullptr) is the empty record. DATA_LOSS when either cannot be decoded.
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs, ConflictRule rule);
 
 // A 128-bit hash, as the Merkle tree sums it.

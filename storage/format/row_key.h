@@ -22,7 +22,8 @@ std::string MakeRowKey(uint32_t keyspace, uint64_t token, std::string_view key);
 // False when `row_key` is too short to be one.
 bool ParseRowKey(std::string_view row_key, RowKeyParts& parts);
 
-// The first row key of a token, and the first one behind a token (which for the last token is the next keyspace's).
+// The first row key of a token, and the first one behind a token (which for the last token is the next
+// keyspace's).
 std::string RowKeyFloor(uint32_t keyspace, uint64_t token);
 std::string RowKeyCeiling(uint32_t keyspace, uint64_t token);
 
