@@ -1,0 +1,131 @@
+// The coordinator: which operation an answer, a lost link or a timer belongs to.
+#include "server/core/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/core/coordinator_ops.h"
+
+namespace gyre {
+
+void Coordinator::Begin(const Turn& turn, Origin origin, Call call, Micros deadline) {
+  if (turn.view == nullptr) {
+    return Fail(turn, origin,
+                absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others"));
+  }
+  if (ops_.size() >= limits_.calls_in_flight) {
+    return Fail(turn, origin, absl::ResourceExhaustedError("this node works on " + std::to_string(ops_.size()) +
+                                                           " calls already, its limit; send more slowly"));
+  }
+  if (auto* put = std::get_if<PutCall>(&call)) return BeginWrite(turn, origin, std::move(*put), false, deadline);
+  if (auto* del = std::get_if<DeleteCall>(&call)) {
+    PutCall write = {.keyspace = std::move(del->keyspace), .key = std::move(del->key), .w = del->w,
+                     .strict = del->strict, .context = std::move(del->context)};
+    return BeginWrite(turn, origin, std::move(write), true, deadline);
+  }
+  if (auto* get = std::get_if<GetCall>(&call)) return BeginRead(turn, origin, std::move(*get), deadline);
+  BeginScan(turn, origin, std::get<ScanCall>(std::move(call)), deadline);
+}
+
+void Coordinator::FetchReply(const Turn& turn, NodeId from, OpId id, const peer::FetchReply& reply) {
+  if (auto* write = Find<WriteOp>(id); write != nullptr && write->gather) {
+    write->gather->Answer(turn, id, from, reply);
+    SettleGather(turn, id, *write);
+  } else if (auto* read = Find<ReadOp>(id)) {
+    if (!read->replied) fetch_latency_.Add(turn.now.steady - read->started);
+    read->gather.Answer(turn, id, from, reply);
+    SettleRead(turn, id, *read);
+  }
+}
+
+void Coordinator::FetchPageReply(const Turn& turn, NodeId from, OpId id, peer::FetchPageReply reply) {
+  if (auto* scan = Find<ScanOp>(id)) {
+    scan->merge.Answer(turn, id, from, std::move(reply));
+    SettleScan(turn, id, *scan);
+  }
+}
+
+void Coordinator::Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline) {
+  const OpId id = next_op_++;
+  Add(id, ForwardOp{origin, to}, deadline);
+  turn.Send(to, id, peer::Forward{std::move(call), deadline - turn.now.steady});
+}
+
+void Coordinator::ForwardReply(const Turn& turn, NodeId from, OpId id, CallResult result) {
+  if (auto* forward = Find<ForwardOp>(id); forward != nullptr && forward->to == from) {
+    Reply(turn, forward->origin, std::move(result));
+    ops_.erase(id);
+  }
+}
+
+void Coordinator::PeerLost(const Turn& turn, NodeId node) {
+  std::vector<OpId> ids;
+  ids.reserve(ops_.size());
+  for (const auto& [id, op] : ops_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());  // the map's order is no one's business
+  for (const OpId id : ids) {
+    if (auto* write = Find<WriteOp>(id)) {
+      if (write->gather) {
+        write->gather->Lost(turn, id, node);
+        SettleGather(turn, id, *write);
+      } else if (write->quorum.replicas() > 0) {
+        StoreReply(turn, node, id, absl::StatusCode::kUnavailable);
+      }
+    } else if (auto* read = Find<ReadOp>(id)) {
+      read->gather.Lost(turn, id, node);
+      SettleRead(turn, id, *read);
+    } else if (auto* scan = Find<ScanOp>(id)) {
+      scan->merge.Lost(turn, id, node);
+      SettleScan(turn, id, *scan);
+    } else if (auto* forward = Find<ForwardOp>(id); forward != nullptr && forward->to == node) {
+      OnTimer(turn, id);
+    }
+  }
+}
+
+void Coordinator::Tick(const Turn& turn) {
+  while (!alarms_.empty() && alarms_.top().when <= turn.now.steady) {
+    const OpId id = alarms_.top().id;
+    alarms_.pop();
+    OnTimer(turn, id);
+  }
+}
+
+std::optional<Micros> Coordinator::next_deadline() const {
+  if (alarms_.empty()) return std::nullopt;
+  return alarms_.top().when;
+}
+
+void Coordinator::OnTimer(const Turn& turn, OpId id) {
+  if (auto* read = Find<ReadOp>(id); read != nullptr && turn.now.steady < read->deadline) {
+    if (!read->replied) read->gather.AskNext(turn, id);
+    return;
+  }
+  if (auto* write = Find<WriteOp>(id)) {
+    Fail(turn, write->origin, WriteTimedOut(write->quorum));
+  } else if (auto* read = Find<ReadOp>(id)) {
+    if (!read->replied) Fail(turn, read->origin, ReadTimedOut(read->gather.fanout().quorum()));
+    if (read->replied) Repair(turn, *read);
+  } else if (auto* scan = Find<ScanOp>(id)) {
+    Fail(turn, scan->origin, ReadTimedOut(scan->merge.fanout().quorum()));
+  } else if (auto* forward = Find<ForwardOp>(id)) {
+    Fail(turn, forward->origin,
+         OutcomeUnknown("node " + ToString(forward->to) + ", which coordinates this key, did not answer"));
+  }
+  ops_.erase(id);
+}
+
+void Coordinator::Reply(const Turn& turn, const Origin& origin, CallResult result) const {
+  result.layout_epoch = turn.view ? turn.view->layout.epoch : 0;
+  if (origin.forwarded_by) {
+    turn.Send(origin.forwarded_by, origin.forwarded_op, peer::ForwardReply{std::move(result)});
+  } else {
+    turn.out.replies.push_back({origin.ticket, std::move(result)});
+  }
+}
+
+void Coordinator::Fail(const Turn& turn, const Origin& origin, absl::Status status) const {
+  Reply(turn, origin, {.status = std::move(status)});
+}
+
+}  // namespace gyre

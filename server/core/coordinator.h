@@ -1,0 +1,149 @@
+// The coordinator's half of the protocol: clients' calls, from the first check to the one reply.
+//
+// A put or delete is coordinated by a primary replica of its key: it changes its own row and sends the whole record to
+// the others. A get or scan is coordinated by any node.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ring/replica_ranges.h"
+#include "server/core/gather.h"
+#include "server/core/latency.h"
+#include "server/core/message.h"
+#include "server/core/replica.h"
+#include "server/core/scan_merge.h"
+#include "server/core/turn.h"
+
+namespace gyre {
+
+// Who is told the result of a call: a client of this node, or the node that forwarded it.
+struct Origin {
+  Ticket ticket;
+  NodeId forwarded_by;  // zero: a client of this node
+  OpId forwarded_op = 0;
+};
+
+class Coordinator {
+ public:
+  // `first_op` is above every operation of earlier lives of this node.
+  Coordinator(const NodeLimits& limits, Replica& replica, OpId first_op)
+      : limits_(limits), replica_(replica), next_op_(first_op) {}
+
+  void Begin(const Turn& turn, Origin origin, Call call, Micros deadline);
+  void Refuse(const Turn& turn, const Origin& origin, absl::Status status) const { Fail(turn, origin, std::move(status)); }
+  void Resume(const Turn& turn, OpId op);                       // the row of a write is in hand
+  void RowUnreadable(const Turn& turn, OpId op, const absl::Status& status);
+  void StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCode code);
+  void FetchReply(const Turn& turn, NodeId from, OpId op, const peer::FetchReply& reply);
+  void FetchPageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPageReply reply);
+  void ForwardReply(const Turn& turn, NodeId from, OpId op, CallResult result);
+  void PeerLost(const Turn& turn, NodeId node);
+  void ClockAdvanced(const Turn& turn);                         // writes that waited for the clock go on
+  void Tick(const Turn& turn);
+
+  std::optional<Micros> next_deadline() const;
+  size_t calls_in_flight() const { return ops_.size(); }
+
+ private:
+  // A put or delete that this node coordinates. Its stages: get the row in hand; perhaps read a quorum; mint and store.
+  struct WriteOp {
+    Origin origin;
+    std::shared_ptr<const View> view;   // keeps `keyspace` alive
+    const KeyspaceSpec* keyspace = nullptr;
+    bool is_delete = false;
+    PutCall call;                       // of a delete: without value
+    std::string row_key;
+    ReplicaSet replicas;
+    int need = 0;
+    uint64_t expires_ms = 0;
+    std::optional<CausalContext> context;
+    std::optional<Gather> gather;       // the quorum read before the write, if it needs one
+    RecordBytes found;                  // what that found
+    Quorum quorum;                      // of the stores; without replicas until they are sent
+    std::string context_after;          // encoded
+  };
+  struct ReadOp {
+    Origin origin;
+    std::shared_ptr<const View> view;
+    const KeyspaceSpec* keyspace = nullptr;
+    std::string key;
+    Gather gather;
+    Micros started;
+    Micros deadline;
+    bool replied = false;               // kept for late answers, to which a repair may be owed
+  };
+  struct ScanOp {
+    Origin origin;
+    std::shared_ptr<const View> view;
+    const KeyspaceSpec* keyspace = nullptr;
+    ScanCall call;
+    size_t rows_max = 0;
+    std::string range_end;              // row key at which the range that is read ends
+    bool last_range = false;
+    ScanMerge merge;
+  };
+  struct ForwardOp {
+    Origin origin;
+    NodeId to;
+  };
+  using Op = std::variant<WriteOp, ReadOp, ScanOp, ForwardOp>;
+
+  // coordinator_write.cc
+  void BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline);
+  absl::Status PrepareWrite(const Turn& turn, WriteOp& op) const;
+  void SettleGather(const Turn& turn, OpId id, WriteOp& op);
+  void ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record record);
+  void Store(const Turn& turn, OpId id, WriteOp& op, RecordBytes record);
+  void SettleWrite(const Turn& turn, OpId id, WriteOp& op);
+  void FailWrite(const Turn& turn, OpId id, absl::Status status);
+  // coordinator_read.cc
+  void BeginRead(const Turn& turn, Origin origin, GetCall call, Micros deadline);
+  void SettleRead(const Turn& turn, OpId id, ReadOp& op);
+  void Repair(const Turn& turn, const ReadOp& op) const;
+  void BeginScan(const Turn& turn, Origin origin, ScanCall call, Micros deadline);
+  void SettleScan(const Turn& turn, OpId id, ScanOp& op);
+  absl::Status FillPage(const Turn& turn, const ScanOp& op, const std::vector<Row>& rows, ScanResult& page) const;
+  // coordinator.cc
+  void Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline);
+  const std::vector<ReplicaRange>& RangesFor(const Turn& turn, int n);
+  void Reply(const Turn& turn, const Origin& origin, CallResult result) const;
+  void Fail(const Turn& turn, const Origin& origin, absl::Status status) const;
+  void OnTimer(const Turn& turn, OpId id);
+  template <typename T>
+  T* Find(OpId id) {
+    const auto op = ops_.find(id);
+    return op == ops_.end() ? nullptr : std::get_if<T>(op->second.get());
+  }
+  template <typename T>
+  T& Add(OpId id, T op, Micros deadline) {
+    AlarmAt(deadline, id);
+    return std::get<T>(*(ops_[id] = std::make_unique<Op>(std::move(op))));
+  }
+  void AlarmAt(Micros when, OpId id) { alarms_.push({when, id}); }
+
+  struct Alarm {
+    Micros when;
+    OpId id = 0;
+    auto operator<=>(const Alarm&) const = default;
+  };
+
+  const NodeLimits limits_;
+  Replica& replica_;
+  OpId next_op_;
+  absl::flat_hash_map<OpId, std::unique_ptr<Op>> ops_;
+  std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
+  std::vector<OpId> waiting_for_clock_;
+  LatencyQuantile fetch_latency_;
+  std::shared_ptr<const View> ranges_of_;  // the view that ranges_ was computed for
+  std::map<int, std::vector<ReplicaRange>> ranges_;  // by number of replicas
+};
+
+}  // namespace gyre

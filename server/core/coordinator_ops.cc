@@ -1,0 +1,78 @@
+// Sentences and sums that the coordinator's files share.
+#include "server/core/coordinator_ops.h"
+
+#include "storage/format/row_key.h"
+
+namespace gyre {
+namespace {
+
+const std::string kDefaultKeyspace = "default";
+
+}  // namespace
+
+absl::Status OutcomeUnknown(const std::string& why) {
+  return absl::UnknownError("outcome unknown: " + why + "; the write may still take effect. Read the key to see");
+}
+
+absl::Status WriteTimedOut(const Quorum& quorum) {
+  if (quorum.replicas() == 0) {
+    return absl::UnavailableError("the write was not begun in time; nothing was changed. Try again");
+  }
+  return OutcomeUnknown(std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) +
+                        " replicas confirmed the write in time");
+}
+
+absl::Status ReadTimedOut(const Quorum& quorum) {
+  return absl::UnavailableError(std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) +
+                                " replicas answered the read in time");
+}
+
+absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
+                                   const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas) {
+  const ReplicaCount& count = asked ? *asked : usual;
+  if (CountOf(count, keyspace.n) == 0) {
+    return absl::InvalidArgumentError(std::string(field) + " is " + std::to_string(count.count) + " but must be 1 to " +
+                                      std::to_string(keyspace.n) + ", the replicas of keyspace \"" + keyspace.name +
+                                      "\", or one, quorum or all");
+  }
+  const int need = CountOf(count, replicas);
+  if (need == 0) {
+    return absl::UnavailableError(std::string(field) + " is " + std::to_string(count.count) + " but the cluster has " +
+                                  std::to_string(replicas) + " node(s); add nodes or ask for fewer replicas");
+  }
+  return need;
+}
+
+absl::Status CheckKey(const std::string& key) {
+  if (key.empty()) return absl::InvalidArgumentError("key is empty; it must have 1 to 4096 bytes");
+  if (key.size() > kKeyBytesMax) {
+    return absl::InvalidArgumentError("key has " + std::to_string(key.size()) + " bytes; it must have 1 to " +
+                                      std::to_string(kKeyBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::string& name) {
+  const std::string& wanted = name.empty() ? kDefaultKeyspace : name;
+  const KeyspaceSpec* keyspace = view.Keyspace(wanted);
+  if (keyspace == nullptr) {
+    return absl::InvalidArgumentError("keyspace \"" + wanted + "\" does not exist; create it with: gyre keyspace create");
+  }
+  return keyspace;
+}
+
+std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need) {
+  int reachable = 0;
+  std::string missing;
+  for (const NodeId node : replicas.ids()) {
+    if (turn.Up(node)) {
+      ++reachable;
+    } else {
+      missing += (missing.empty() ? "" : ", ") + ToString(node);
+    }
+  }
+  return std::to_string(need) + " of " + std::to_string(replicas.size()) + " replicas are needed but only " +
+         std::to_string(reachable) + " can be reached (down: " + missing + ")";
+}
+
+}  // namespace gyre

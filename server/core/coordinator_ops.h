@@ -1,0 +1,37 @@
+// Sentences and sums that the coordinator's files share.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+
+#include "server/core/layout.h"
+#include "server/core/quorum.h"
+#include "server/core/replica_set.h"
+#include "server/core/turn.h"
+
+namespace gyre {
+
+// UNKNOWN: a write may have taken effect without its quorum.
+absl::Status OutcomeUnknown(const std::string& why);
+// What to say at the deadline of a write: UNAVAILABLE if nothing was stored or sent yet, else UNKNOWN.
+absl::Status WriteTimedOut(const Quorum& quorum);
+absl::Status ReadTimedOut(const Quorum& quorum);
+
+// The number of replicas that must answer: what was asked for, else what the keyspace says. INVALID_ARGUMENT naming
+// `field` when it can never be; UNAVAILABLE when the cluster has fewer nodes than that now. `replicas`: how many
+// replicas the key has.
+absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
+                                   const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas);
+
+// OK, or INVALID_ARGUMENT: a key must have 1 to kKeyBytesMax bytes.
+absl::Status CheckKey(const std::string& key);
+// The keyspace of a call, or INVALID_ARGUMENT. The empty name stands for "default".
+absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::string& name);
+
+// "2 of 3 replicas are needed but only 1 can be reached (down: …)".
+std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need);
+
+}  // namespace gyre

@@ -1,0 +1,181 @@
+// Gets and scans: from the call to the merged answer, and the repair that it owes to stale replicas.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "server/core/coordinator.h"
+#include "server/core/coordinator_ops.h"
+#include "storage/format/context_codec.h"
+#include "storage/format/row_key.h"
+
+namespace gyre {
+namespace {
+
+constexpr uint64_t kLastToken = std::numeric_limits<uint64_t>::max();
+
+std::vector<ReadValue> ValuesOf(const Record& record, uint64_t now_ms, bool keys_only) {
+  std::vector<ReadValue> values;
+  for (const Version* version : VisibleVersions(record, now_ms)) {
+    values.push_back({keys_only ? std::string() : version->value, version->dot, version->expires_ms});
+  }
+  return values;
+}
+
+// The range that holds `token`; the first one may wrap, so that it also holds what lies behind the last end.
+const ReplicaRange& RangeOf(const std::vector<ReplicaRange>& ranges, Token token) {
+  const auto range = std::lower_bound(ranges.begin(), ranges.end(), token,
+                                      [](const ReplicaRange& r, Token t) { return r.end < t; });
+  return range == ranges.end() ? ranges.front() : *range;
+}
+
+}  // namespace
+
+void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micros deadline) {
+  const absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view, call.keyspace);
+  if (!keyspace.ok()) return Fail(turn, origin, keyspace.status());
+  if (absl::Status status = CheckKey(call.key); !status.ok()) return Fail(turn, origin, std::move(status));
+  const Token token = TokenOf(call.key);
+  const ReplicaSet replicas = ReplicaSet::Of(*turn.view, **keyspace, token);
+  const absl::StatusOr<int> need = NeededReplicas("r", call.r, (*keyspace)->r, **keyspace, replicas.size());
+  if (!need.ok()) return Fail(turn, origin, need.status());
+  const OpId id = next_op_++;
+  std::string row_key = MakeRowKey((*keyspace)->id, token.value, call.key);
+  ReadOp& op = Add(id,
+                   ReadOp{.origin = origin, .view = turn.view, .keyspace = *keyspace, .key = std::move(call.key),
+                          .gather = Gather(replicas, *need, std::move(row_key)), .started = turn.now.steady,
+                          .deadline = deadline},
+                   deadline);
+  if (*need < replicas.size()) AlarmAt(turn.now.steady + fetch_latency_.p95(), id);
+  op.gather.Start(turn, id);
+  SettleRead(turn, id, op);
+}
+
+void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
+  const Fanout& fanout = op.gather.fanout();
+  if (fanout.verdict() == Verdict::kPending) return;
+  if (fanout.verdict() == Verdict::kLost) {
+    Fail(turn, op.origin, absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+    ops_.erase(id);
+    return;
+  }
+  if (!op.replied) {
+    op.replied = true;
+    Record record;
+    const absl::StatusOr<RecordBytes> merged = op.gather.Merged(op.keyspace->conflict);
+    absl::Status status = merged.status();
+    if (status.ok() && *merged != nullptr) {
+      absl::StatusOr<Record> decoded = DecodeRecord(**merged);
+      status = decoded.status();
+      if (decoded.ok()) record = *std::move(decoded);
+    }
+    if (status.ok()) {
+      Reply(turn, op.origin,
+            {.result = GetResult{ValuesOf(record, turn.now.wall_ms, false),
+                                 EncodeContext({.seen = record.seen}, op.keyspace->id, op.key)}});
+    } else {
+      Fail(turn, op.origin, std::move(status));
+    }
+  }
+  if (fanout.waiting()) return;
+  Repair(turn, op);
+  ops_.erase(id);
+}
+
+// A put without a ticket: stale replicas get what the merge of all answers produced.
+void Coordinator::Repair(const Turn& turn, const ReadOp& op) const {
+  const absl::StatusOr<RecordBytes> merged = op.gather.Merged(op.keyspace->conflict);
+  if (!merged.ok() || *merged == nullptr) return;
+  for (const NodeId node : op.gather.Stale(*merged)) {
+    turn.Send(node, 0, peer::StoreRow{.row_key = op.gather.row_key(), .record = *merged, .repair = true});
+  }
+}
+
+void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micros deadline) {
+  const absl::StatusOr<const KeyspaceSpec*> found = FindKeyspace(*turn.view, call.keyspace);
+  if (!found.ok()) return Fail(turn, origin, found.status());
+  const KeyspaceSpec& keyspace = **found;
+  RowKeyParts at = {.keyspace = keyspace.id};
+  if (!call.cursor.empty() &&
+      (!ParseRowKey(call.cursor, at) || at.keyspace != keyspace.id || call.cursor.size() > kRowKeyBytesMax)) {
+    return Fail(turn, origin, absl::InvalidArgumentError("cursor is not one that a scan of this keyspace returned"));
+  }
+  if (call.limit > ScanCall::kRowsMax) {
+    return Fail(turn, origin, absl::InvalidArgumentError("limit is " + std::to_string(call.limit) +
+                                                         "; it must be 1 to 1000, or 0 for the server's choice"));
+  }
+  const ReplicaRange& range = RangeOf(RangesFor(turn, keyspace.n), Token{at.token});
+  const bool last = range.whole() || range.end < Token{at.token} || range.end.value == kLastToken;
+  const ReplicaSet replicas = ReplicaSet::OfMembers(*turn.view, range.members, keyspace.n);
+  const absl::StatusOr<int> need = NeededReplicas("r", call.r, keyspace.r, keyspace, replicas.size());
+  if (!need.ok()) return Fail(turn, origin, need.status());
+  const size_t rows_max = call.limit == 0 ? ScanCall::kRowsMax : call.limit;
+  peer::FetchPage page = {
+      .after = call.cursor.empty() ? RowKeyFloor(keyspace.id, 0) : call.cursor,
+      .end = RowKeyCeiling(keyspace.id, last ? kLastToken : range.end.value),
+      .rows_max = static_cast<uint32_t>(rows_max),
+      .bytes_max = peer::FetchPage::kBytesMax,
+  };
+  const OpId id = next_op_++;
+  ScanOp& op = Add(id,
+                   ScanOp{.origin = origin, .view = turn.view, .keyspace = &keyspace, .call = std::move(call),
+                          .rows_max = rows_max, .range_end = page.end, .last_range = last,
+                          .merge = ScanMerge(replicas, *need, std::move(page))},
+                   deadline);
+  op.merge.Start(turn, id);
+  SettleScan(turn, id, op);
+}
+
+void Coordinator::SettleScan(const Turn& turn, OpId id, ScanOp& op) {
+  const Fanout& fanout = op.merge.fanout();
+  if (fanout.verdict() == Verdict::kPending) return;
+  if (fanout.verdict() == Verdict::kLost) {
+    Fail(turn, op.origin, absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+    ops_.erase(id);
+    return;
+  }
+  absl::StatusOr<ScanMerge::Merged> merged = op.merge.Take(op.keyspace->conflict);
+  absl::Status status = merged.status();
+  ScanResult page;
+  if (status.ok()) {
+    if (merged->rows.size() > op.rows_max) {
+      merged->rows.resize(op.rows_max);
+      merged->covered_to = merged->rows.back().row_key;
+    }
+    const bool complete = op.last_range && merged->covered_to == op.range_end;
+    if (!complete) page.next_cursor = std::move(merged->covered_to);
+    status = FillPage(turn, op, merged->rows, page);
+  }
+  if (status.ok()) {
+    Reply(turn, op.origin, {.result = std::move(page)});
+  } else {
+    Fail(turn, op.origin, std::move(status));
+  }
+  ops_.erase(id);
+}
+
+absl::Status Coordinator::FillPage(const Turn& turn, const ScanOp& op, const std::vector<Row>& rows,
+                                   ScanResult& page) const {
+  for (const Row& row : rows) {
+    RowKeyParts parts;
+    if (!ParseRowKey(row.row_key, parts) || !parts.key.starts_with(op.call.prefix)) continue;
+    absl::StatusOr<Record> record = DecodeRecord(*row.record);
+    if (!record.ok()) return record.status();
+    std::vector<ReadValue> values = ValuesOf(*record, turn.now.wall_ms, op.call.keys_only);
+    if (values.empty()) continue;  // deleted or expired
+    page.rows.push_back({std::string(parts.key), std::move(values),
+                         EncodeContext({.seen = record->seen}, op.keyspace->id, std::string(parts.key))});
+  }
+  return absl::OkStatus();
+}
+
+const std::vector<ReplicaRange>& Coordinator::RangesFor(const Turn& turn, int n) {
+  if (ranges_of_ != turn.view) {
+    ranges_of_ = turn.view;
+    ranges_.clear();
+  }
+  std::vector<ReplicaRange>& ranges = ranges_[n];
+  if (ranges.empty()) ranges = ReplicaRangesOf(turn.view->ring, static_cast<size_t>(n));
+  return ranges;
+}
+
+}  // namespace gyre

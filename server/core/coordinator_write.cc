@@ -1,0 +1,238 @@
+// Puts and deletes: from the call to the record that every replica stores.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "server/core/coordinator.h"
+#include "server/core/coordinator_ops.h"
+#include "storage/format/context_codec.h"
+#include "storage/format/row_key.h"
+
+namespace gyre {
+namespace {
+
+constexpr int64_t kTtlMillisMin = 1000;
+constexpr int64_t kTtlMillisMax = int64_t{100} * 365 * 24 * 3600 * 1000;
+
+const Version* FindWrite(const Record& record, const WriteId& id) {
+  if (id.empty()) return nullptr;
+  for (const Version& version : record.versions) {
+    if (version.write_id == id) return &version;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline) {
+  WriteOp op = {.origin = origin, .view = turn.view, .is_delete = is_delete, .call = std::move(call)};
+  if (absl::Status status = PrepareWrite(turn, op); !status.ok()) return Fail(turn, origin, std::move(status));
+  if (op.replicas.SlotOf(turn.self) < 0) {
+    const auto ids = op.replicas.ids();
+    const auto to = std::find_if(ids.begin(), ids.end(), [&](NodeId node) { return turn.Up(node); });
+    assert(to != ids.end());  // enough of them are up
+    if (origin.forwarded_by) {
+      return Fail(turn, origin, absl::UnavailableError("the nodes disagree on who holds this key: a new layout is on "
+                                                       "its way. Nothing was changed; try again"));
+    }
+    if (!is_delete) return Forward(turn, origin, *to, std::move(op.call), deadline);
+    return Forward(turn, origin, *to,
+                   DeleteCall{std::move(op.call.keyspace), std::move(op.call.key), op.call.w, op.call.strict,
+                              std::move(op.call.context)},
+                   deadline);
+  }
+  const OpId id = next_op_++;
+  Add(id, std::move(op), deadline);
+  Resume(turn, id);
+}
+
+// Everything that can be said about a write before its row is read.
+absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
+  absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view, op.call.keyspace);
+  if (!keyspace.ok()) return keyspace.status();
+  op.keyspace = *keyspace;
+  if (absl::Status status = CheckKey(op.call.key); !status.ok()) return status;
+  if (op.call.value.size() > limits_.value_bytes) {
+    return absl::InvalidArgumentError("value has " + std::to_string(op.call.value.size()) + " bytes; the limit is " +
+                                      std::to_string(limits_.value_bytes) + " (limits.value_bytes)");
+  }
+  if (op.call.ttl_ms && (*op.call.ttl_ms < kTtlMillisMin || *op.call.ttl_ms > kTtlMillisMax)) {
+    return absl::InvalidArgumentError("ttl is " + std::to_string(*op.call.ttl_ms) +
+                                      " ms; it must be from 1 second to 100 years");
+  }
+  const uint64_t ttl_ms = op.call.ttl_ms ? static_cast<uint64_t>(*op.call.ttl_ms) : op.keyspace->ttl_ms;
+  op.expires_ms = ttl_ms == 0 ? 0 : turn.now.wall_ms + ttl_ms;
+  if (op.call.retry && op.call.write_id.empty()) {
+    return absl::InvalidArgumentError("write_id is empty; a retry must carry the write_id of the first attempt");
+  }
+  if (op.call.context) {
+    absl::StatusOr<CausalContext> context = DecodeContext(*op.call.context, op.keyspace->id, op.call.key);
+    if (!context.ok()) return context.status();
+    op.context = *std::move(context);
+  } else if (op.call.retry) {
+    op.context.emplace();  // a retry supersedes nothing that its first attempt may not have seen
+  }
+  const Token token = TokenOf(op.call.key);
+  op.row_key = MakeRowKey(op.keyspace->id, token.value, op.call.key);
+  op.replicas = ReplicaSet::Of(*turn.view, *op.keyspace, token);
+  absl::StatusOr<int> need = NeededReplicas("w", op.call.w, op.keyspace->w, *op.keyspace, op.replicas.size());
+  if (!need.ok()) return need.status();
+  op.need = *need;
+  const auto ids = op.replicas.ids();
+  if (std::count_if(ids.begin(), ids.end(), [&](NodeId node) { return turn.Up(node); }) < op.need) {
+    return absl::UnavailableError(DescribeMissing(turn, op.replicas, op.need) + "; nothing was changed");
+  }
+  return absl::OkStatus();
+}
+
+void Coordinator::Resume(const Turn& turn, OpId id) {
+  WriteOp* op = Find<WriteOp>(id);
+  if (op == nullptr) return;  // its deadline passed while it waited
+  if (!replica_.health().ok()) return FailWrite(turn, id, replica_.health());
+  const RowTable::Entry* row = replica_.rows().Find(op->row_key);
+  if (row == nullptr) return replica_.rows().Park(op->row_key, ResumeWrite{id}, turn.out);
+  const absl::StatusOr<RecordBytes> base = MergeBytes(row->latest, op->found, op->keyspace->conflict);
+  if (!base.ok()) return FailWrite(turn, id, base.status());
+  Record record;
+  if (*base != nullptr) {
+    absl::StatusOr<Record> decoded = DecodeRecord(**base);
+    if (!decoded.ok()) return FailWrite(turn, id, decoded.status());
+    record = *std::move(decoded);
+  }
+  if (const Version* known = FindWrite(record, op->call.write_id)) {
+    // A retry of a put that arrived: answer with what it did, once enough replicas have it.
+    op->context_after = EncodeContext(ContextAfterWrite(record, known->dot, op->context ? &*op->context : nullptr),
+                                      op->keyspace->id, op->call.key);
+    return Store(turn, id, *op, *base);
+  }
+  const uint64_t far_ahead = CounterOfMillis(turn.now.wall_ms + limits_.drift_ms);
+  const bool unproven = op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
+                                        (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
+  const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context);
+  if (must_read && !op->found && !op->gather) {
+    op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
+    op->gather->Start(turn, id);
+    return SettleGather(turn, id, *op);
+  }
+  if (unproven && op->context->seen.Max() > far_ahead) {
+    return FailWrite(turn, id, absl::InvalidArgumentError(
+                                   "context is from the future: no replica has seen what it claims. Read the key again"));
+  }
+  // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
+  if (unproven) op->context->has_own = false;
+  ChangeRow(turn, id, *op, std::move(record));
+}
+
+void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
+  if (op.gather->fanout().verdict() == Verdict::kPending) return;
+  if (op.gather->fanout().verdict() == Verdict::kLost) {
+    return FailWrite(turn, id, absl::UnavailableError("the read before the write failed: " +
+                                                      DescribeMissing(turn, op.replicas, op.replicas.size() / 2 + 1) +
+                                                      "; nothing was changed"));
+  }
+  absl::StatusOr<RecordBytes> found = op.gather->Merged(op.keyspace->conflict);
+  if (!found.ok()) return FailWrite(turn, id, found.status());
+  op.found = *found ? *std::move(found) : std::make_shared<const std::string>(EncodeRecord({}));
+  op.gather.reset();
+  if (op.is_delete && !op.context) {
+    absl::StatusOr<Record> seen = DecodeRecord(*op.found);
+    if (!seen.ok()) return FailWrite(turn, id, seen.status());
+    op.context = CausalContext{.seen = std::move(seen->seen)};
+  }
+  Resume(turn, id);
+}
+
+void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record record) {
+  const CausalContext* context = op.context ? &*op.context : nullptr;
+  const uint64_t floor = std::max(record.seen.Max(), context ? context->seen.Max() : 0);
+  bool forced = false;
+  const std::optional<Dot> dot = replica_.clock().Mint(turn.now.wall_ms, floor, limits_.drift_ms, &forced);
+  replica_.PersistClock(turn, dot ? 0 : floor);
+  if (!dot) return waiting_for_clock_.push_back(id);
+  const size_t siblings_before = record.versions.size();
+  const RowTable::Entry* row = replica_.rows().Find(op.row_key);
+  const size_t bytes_before = row->latest ? row->latest->size() : 0;
+  if (op.is_delete) {
+    ApplyDelete(record, *dot, *context, op.keyspace->conflict);
+  } else {
+    ApplyPut(record,
+             {.dot = *dot, .write_id = op.call.write_id, .retried = op.call.retry, .expires_ms = op.expires_ms,
+              .value = std::move(op.call.value)},
+             context, op.keyspace->conflict);
+  }
+  const size_t siblings = record.versions.size();
+  if (siblings > limits_.siblings && siblings > siblings_before) {
+    return FailWrite(turn, id, absl::ResourceExhaustedError(
+                                   "the key has " + std::to_string(siblings_before) +
+                                   " siblings, the limit (limits.siblings); read it and write with its context"));
+  }
+  auto bytes = std::make_shared<const std::string>(EncodeRecord(record));
+  if (bytes->size() > limits_.record_bytes && bytes->size() > bytes_before) {
+    return FailWrite(turn, id, absl::ResourceExhaustedError(
+                                   "all siblings of the key together would have " + std::to_string(bytes->size()) +
+                                   " bytes, over the limit (limits.record_bytes); read it and write with its context"));
+  }
+  op.context_after = EncodeContext(ContextAfterWrite(record, *dot, context), op.keyspace->id, op.call.key);
+  Store(turn, id, op, std::move(bytes));
+}
+
+// From here on the write may take effect whatever happens.
+void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RecordBytes record) {
+  op.quorum = Quorum(op.replicas.size(), op.need);
+  replica_.Commit(turn, turn.self, id, op.row_key, record);
+  for (const NodeId node : op.replicas.ids()) {
+    if (node == turn.self) continue;
+    if (turn.Up(node)) {
+      turn.Send(node, id, peer::StoreRow{.row_key = op.row_key, .record = record});
+    } else {
+      op.quorum.No(op.replicas.SlotOf(node));
+    }
+  }
+  SettleWrite(turn, id, op);
+}
+
+void Coordinator::StoreReply(const Turn& turn, NodeId from, OpId id, absl::StatusCode code) {
+  WriteOp* op = Find<WriteOp>(id);
+  if (op == nullptr || op->quorum.replicas() == 0) return;
+  const int slot = op->replicas.SlotOf(from);
+  if (slot < 0) return;
+  if (code == absl::StatusCode::kOk) {
+    op->quorum.Yes(slot);
+  } else {
+    op->quorum.No(slot);
+  }
+  SettleWrite(turn, id, *op);
+}
+
+void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
+  switch (op.quorum.verdict()) {
+    case Verdict::kPending:
+      return;
+    case Verdict::kMet:
+      Reply(turn, op.origin, {.result = WriteResult{.context = std::move(op.context_after), .acks = op.quorum.acks()}});
+      break;
+    case Verdict::kLost:
+      Fail(turn, op.origin, OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +
+                                           " replicas confirmed the write and too many of the others failed"));
+      break;
+  }
+  ops_.erase(id);
+}
+
+void Coordinator::RowUnreadable(const Turn& turn, OpId id, const absl::Status& status) {
+  FailWrite(turn, id, absl::UnavailableError("the coordinator cannot read its copy of the key: " +
+                                             std::string(status.message()) + "; nothing was changed"));
+}
+
+void Coordinator::FailWrite(const Turn& turn, OpId id, absl::Status status) {
+  if (const WriteOp* op = Find<WriteOp>(id)) {
+    Fail(turn, op->origin, std::move(status));
+    ops_.erase(id);
+  }
+}
+
+void Coordinator::ClockAdvanced(const Turn& turn) {
+  for (const OpId id : std::exchange(waiting_for_clock_, {})) Resume(turn, id);
+}
+
+}  // namespace gyre

@@ -1,0 +1,54 @@
+// Gather: reads one row from its replicas.
+#include "server/core/gather.h"
+
+namespace gyre {
+namespace {
+
+bool SameBytes(const RecordBytes& a, const RecordBytes& b) {
+  if (a == b) return true;
+  return a != nullptr && b != nullptr && *a == *b;
+}
+
+}  // namespace
+
+auto Gather::Ask(const Turn& turn, OpId op) const {
+  return [this, &turn, op](NodeId to) { turn.Send(to, op, peer::FetchRow{row_key_}); };
+}
+
+void Gather::Start(const Turn& turn, OpId op) { fanout_.Start(turn, Ask(turn, op)); }
+
+void Gather::AskNext(const Turn& turn, OpId op) { fanout_.AskNext(turn, Ask(turn, op)); }
+
+Verdict Gather::Lost(const Turn& turn, OpId op, NodeId node) { return fanout_.Lost(turn, node, Ask(turn, op)); }
+
+Verdict Gather::Answer(const Turn& turn, OpId op, NodeId from, const peer::FetchReply& reply) {
+  const int slot = fanout_.Awaited(from);
+  if (slot < 0) return fanout_.verdict();
+  if (reply.code != absl::StatusCode::kOk) return fanout_.Failed(turn, slot, Ask(turn, op));
+  records_[static_cast<size_t>(slot)] = reply.record;
+  good_ = static_cast<uint8_t>(good_ | 1u << slot);
+  return fanout_.Yes(slot);
+}
+
+absl::StatusOr<RecordBytes> Gather::Merged(ConflictRule rule) const {
+  RecordBytes merged;
+  for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
+    const RecordBytes& record = records_[static_cast<size_t>(slot)];
+    if ((good_ >> slot & 1) == 0 || SameBytes(merged, record)) continue;
+    absl::StatusOr<RecordBytes> next = MergeBytes(merged, record, rule);
+    if (!next.ok()) return next;
+    merged = *std::move(next);
+  }
+  return merged;
+}
+
+std::vector<NodeId> Gather::Stale(const RecordBytes& merged) const {
+  std::vector<NodeId> stale;
+  for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
+    const bool answered = (good_ >> slot & 1) != 0;
+    if (answered && !SameBytes(records_[static_cast<size_t>(slot)], merged)) stale.push_back(fanout_.replicas()[slot]);
+  }
+  return stale;
+}
+
+}  // namespace gyre

@@ -1,0 +1,159 @@
+// What goes into a node and what comes out: inputs, messages between nodes, obligations. Only values.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ring/token.h"
+#include "server/core/call.h"
+#include "server/core/layout.h"
+#include "server/core/time.h"
+#include "storage/causal/actor_clock.h"
+#include "storage/format/record_codec.h"
+
+namespace gyre {
+
+// Names a client's call on this node; chosen by whoever pushes it, answered once.
+struct Ticket {
+  uint64_t value = 0;
+  auto operator<=>(const Ticket&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, Ticket t) { return H::combine(std::move(h), t.value); }
+};
+
+// Names an operation of one node in one life of it. Answers carry it back to the asker.
+using OpId = uint64_t;
+
+struct Row {
+  std::string row_key;
+  RecordBytes record;
+};
+
+// The messages between nodes, as in proto/peer.proto.
+namespace peer {
+struct Forward {
+  Call call;
+  Micros timeout;
+};
+struct ForwardReply {
+  CallResult result;
+};
+struct StoreRow {
+  std::string row_key;
+  RecordBytes record;
+  NodeId hint_for;      // set: the receiver is a fallback
+  bool repair = false;  // nobody waits for the answer
+};
+struct StoreReply {
+  absl::StatusCode code = absl::StatusCode::kOk;
+};
+struct FetchRow {
+  std::string row_key;
+};
+struct FetchReply {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  RecordBytes record;   // nullptr: no row
+};
+struct FetchPage {
+  static constexpr uint32_t kBytesMax = 1 << 20;
+  std::string after;    // row key, exclusive
+  std::string end;      // row key, exclusive
+  uint32_t rows_max = 0;
+  uint32_t bytes_max = 0;
+};
+struct FetchPageReply {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::vector<Row> rows;
+  bool complete = false;  // there is nothing more before `end`
+};
+}  // namespace peer
+
+struct Message {
+  OpId op = 0;
+  std::variant<peer::Forward, peer::ForwardReply, peer::StoreRow, peer::StoreReply, peer::FetchRow, peer::FetchReply,
+               peer::FetchPage, peer::FetchPageReply>
+      body;
+};
+
+// One change of one row, to be made durable. The lane hands it back in Committed.
+struct RowCommit {
+  NodeId asked_by;      // who is told when it is durable; zero: nobody
+  OpId op = 0;          // the asker's
+  std::string row_key;
+  RecordBytes before;   // nullptr: there was no row
+  RecordBytes after;
+};
+
+// Inputs.
+struct ClientCall {
+  Ticket ticket;
+  Call call;
+  Micros deadline;
+};
+struct FromPeer {
+  NodeId from;
+  uint64_t layout_epoch = 0;
+  Message message;
+};
+// Answers to Outbox::reads.
+struct RowRead {
+  std::string row_key;
+  absl::StatusOr<RecordBytes> record;  // nullptr: no row
+};
+// Answer to Outbox::page_reads.
+struct PageRead {
+  NodeId asked_by;
+  OpId op = 0;
+  peer::FetchPageReply reply;
+};
+// The outcome of one batch of Outbox::commits.
+struct Committed {
+  absl::Status status;
+  std::vector<RowCommit> rows;
+  std::optional<ActorState> actor;
+};
+struct PeerUp { NodeId node; };
+struct PeerDown { NodeId node; };
+struct NewView { std::shared_ptr<const View> view; };
+// Whether the disk takes writes: RESOURCE_EXHAUSTED or UNAVAILABLE with a sentence while it does not.
+struct StoreHealth { absl::Status status; };
+// No more calls from clients; finish what is under way.
+struct Drain {};
+// A write of this node's own that waited for its row.
+struct ResumeWrite { OpId op = 0; };
+
+using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView, StoreHealth, Drain,
+                           ResumeWrite>;
+
+// Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
+struct Outbox {
+  struct Send {
+    NodeId to;
+    Message message;
+  };
+  struct PageRequest {
+    NodeId asked_by;
+    OpId op = 0;
+    peer::FetchPage page;
+  };
+  struct Reply {
+    Ticket ticket;
+    CallResult result;
+  };
+  std::vector<Send> sends;                 // may leave before the commits are durable
+  std::vector<std::string> reads;          // row keys; each answered by a RowRead
+  std::vector<PageRequest> page_reads;     // each answered by a PageRead
+  std::vector<RowCommit> commits;          // one batch with what else waits; answered by a Committed
+  std::optional<ActorState> actor;         // to be made durable with the next batch
+  std::vector<Reply> replies;
+  bool layout_wanted = false;              // a peer knows a newer layout
+};
+
+}  // namespace gyre

@@ -1,0 +1,134 @@
+// A Node: which half of the protocol an input is for.
+#include "server/core/node.h"
+
+#include <cassert>
+#include <utility>
+
+#include "storage/format/row_key.h"
+
+namespace gyre {
+namespace {
+
+template <typename... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+
+}  // namespace
+
+Node::Node(Config config, ActorClock clock)
+    : config_(config),
+      up_({config.self}),
+      replica_(config.limits, std::move(clock)),
+      coordinator_(config_.limits, replica_, config.first_op) {}
+
+void Node::Step(Now now, Input input, Outbox& out) {
+  const Turn turn = {now, config_.self, view_, up_, out};
+  std::visit(
+      Overloaded{
+          [&](ClientCall& call) {
+            const Origin origin = {.ticket = call.ticket};
+            if (draining_) return coordinator_.Refuse(turn, origin, absl::UnavailableError("this node is shutting down"));
+            coordinator_.Begin(turn, origin, std::move(call.call), call.deadline);
+          },
+          [&](FromPeer& message) { StepFromPeer(turn, std::move(message)); },
+          [&](RowRead& read) { StepRowRead(now, turn, std::move(read)); },
+          [&](PageRead& read) { Replica::PageRead(turn, std::move(read)); },
+          [&](Committed& batch) {
+            replica_.Committed(turn, std::move(batch));
+            if (replica_.TakeClockAdvanced()) coordinator_.ClockAdvanced(turn);
+          },
+          [&](PeerUp& peer) { up_.insert(peer.node); },
+          [&](PeerDown& peer) {
+            if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
+            coordinator_.PeerLost(turn, peer.node);
+          },
+          [&](NewView& next) { AdoptView(now, out, std::move(next.view)); },
+          [&](StoreHealth& health) {
+            replica_.SetHealth(std::move(health.status));
+            if (replica_.health().ok()) coordinator_.ClockAdvanced(turn);
+          },
+          [&](Drain&) { draining_ = true; },
+          [&](ResumeWrite& resume) { coordinator_.Resume(turn, resume.op); },
+      },
+      input);
+}
+
+void Node::Tick(Now now, Outbox& out) {
+  const Turn turn = {now, config_.self, view_, up_, out};
+  if (!draining_) replica_.PersistClock(turn);
+  coordinator_.Tick(turn);
+}
+
+std::optional<Micros> Node::next_deadline() const { return coordinator_.next_deadline(); }
+
+void Node::StepFromPeer(const Turn& turn, FromPeer input) {
+  if (view_ == nullptr) {
+    turn.out.layout_wanted = true;
+    return;
+  }
+  const uint64_t epoch = view_->layout.epoch;
+  if (input.layout_epoch > epoch) turn.out.layout_wanted = true;
+  const NodeId from = input.from;
+  const OpId op = input.message.op;
+  std::visit(
+      Overloaded{
+          [&](peer::Forward& forward) {
+            const Origin origin = {.forwarded_by = from, .forwarded_op = op};
+            if (draining_) return coordinator_.Refuse(turn, origin, absl::UnavailableError("this node is shutting down"));
+            coordinator_.Begin(turn, origin, std::move(forward.call), turn.now.steady + forward.timeout);
+          },
+          [&](peer::ForwardReply& reply) { coordinator_.ForwardReply(turn, from, op, std::move(reply.result)); },
+          [&](peer::StoreRow& store) {
+            RowKeyParts parts;
+            const bool unknown = ParseRowKey(store.row_key, parts) && view_->Keyspace(parts.keyspace) == nullptr;
+            // The sender knows a layout with this keyspace: it is on its way to us.
+            if (unknown && input.layout_epoch > epoch && ahead_.size() < kAheadMax) {
+              ahead_.push_back(std::move(input));
+            } else {
+              replica_.StoreRow(turn, std::move(input));
+            }
+          },
+          [&](peer::StoreReply& reply) { coordinator_.StoreReply(turn, from, op, reply.code); },
+          [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
+          [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, reply); },
+          [&](peer::FetchPage&) { Replica::FetchPage(turn, std::move(input)); },
+          [&](peer::FetchPageReply& reply) { coordinator_.FetchPageReply(turn, from, op, std::move(reply)); },
+      },
+      input.message.body);
+}
+
+void Node::StepRowRead(Now now, const Turn& turn, RowRead read) {
+  if (!read.record.ok()) {
+    for (Input& parked : replica_.rows().LoadFailed(read.row_key)) {
+      Unreadable(turn, std::move(parked), read.record.status());
+    }
+    return;
+  }
+  for (Input& parked : replica_.rows().Loaded(read.row_key, *std::move(read.record))) {
+    Step(now, std::move(parked), turn.out);
+  }
+}
+
+// What waited for a row that cannot be read is answered with an error, never with "no row".
+void Node::Unreadable(const Turn& turn, Input parked, const absl::Status& status) {
+  if (const auto* resume = std::get_if<ResumeWrite>(&parked)) {
+    return coordinator_.RowUnreadable(turn, resume->op, status);
+  }
+  const auto& input = std::get<FromPeer>(parked);
+  if (std::holds_alternative<peer::FetchRow>(input.message.body)) {
+    turn.Send(input.from, input.message.op, peer::FetchReply{.code = status.code()});
+  } else {
+    turn.Send(input.from, input.message.op, peer::StoreReply{status.code()});
+  }
+}
+
+void Node::AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view) {
+  assert(view != nullptr);
+  if (view_ != nullptr && view->layout.epoch <= view_->layout.epoch) return;
+  view_ = std::move(view);
+  replica_.rows().DropIdle();
+  for (FromPeer& input : std::exchange(ahead_, {})) Step(now, std::move(input), out);
+}
+
+}  // namespace gyre

@@ -1,0 +1,60 @@
+// A Node is the protocol of one node as a value: inputs in, obligations out.
+//
+// It is driven and never drives. It owns no thread, clock, socket or file; the same inputs at the same times always give
+// the same outbox. It sends to itself as it sends to any peer, so that local and remote replicas are one code path.
+// NOT thread-safe: one lane owns it.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/core/coordinator.h"
+#include "server/core/message.h"
+#include "server/core/replica.h"
+#include "server/core/turn.h"
+
+namespace gyre {
+
+class Node {
+ public:
+  struct Config {
+    NodeId self;
+    NodeLimits limits;
+    OpId first_op = 1;  // above every operation of earlier lives of this node
+  };
+
+  Node(Config config, ActorClock clock);
+
+  // Takes one input and appends what must be done about it. Never blocks.
+  // REQUIRES: `now` is not before the `now` of the previous call.
+  void Step(Now now, Input input, Outbox& out);
+  void Tick(Now now, Outbox& out);               // gives up on work whose deadline is <= now
+  std::optional<Micros> next_deadline() const;   // when Tick has something to do; nullopt: not by itself
+
+  size_t calls_in_flight() const { return coordinator_.calls_in_flight(); }
+  const NodeLimits& limits() const { return config_.limits; }
+  // To be made durable after a drain: nothing is minted any more.
+  ActorState CleanState() const { return replica_.clock().CleanState(); }
+  const Replica& replica() const { return replica_; }
+
+ private:
+  static constexpr size_t kAheadMax = 1024;
+
+  void StepFromPeer(const Turn& turn, FromPeer input);
+  void StepRowRead(Now now, const Turn& turn, RowRead read);
+  void Unreadable(const Turn& turn, Input parked, const absl::Status& status);
+  void AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view);
+
+  const Config config_;
+  std::shared_ptr<const View> view_;
+  absl::flat_hash_set<NodeId> up_;
+  Replica replica_;
+  Coordinator coordinator_;
+  std::vector<FromPeer> ahead_;  // stores from peers whose layout is newer, until this node has it
+  bool draining_ = false;
+};
+
+}  // namespace gyre

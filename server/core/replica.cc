@@ -1,0 +1,95 @@
+// The replica's half of the protocol.
+#include "server/core/replica.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "storage/format/row_key.h"
+
+namespace gyre {
+
+void Replica::StoreRow(const Turn& turn, FromPeer input) {
+  const auto& store = std::get<peer::StoreRow>(input.message.body);
+  const auto answer = [&](absl::StatusCode code) { turn.Send(input.from, input.message.op, peer::StoreReply{code}); };
+  if (!health_.ok()) return answer(health_.code());
+  RowKeyParts parts;
+  if (!ParseRowKey(store.row_key, parts)) return answer(absl::StatusCode::kInvalidArgument);
+  const KeyspaceSpec* keyspace = turn.view->Keyspace(parts.keyspace);
+  if (keyspace == nullptr) return answer(absl::StatusCode::kFailedPrecondition);
+  const RowTable::Entry* row = rows_.Find(store.row_key);
+  if (row == nullptr) {
+    const std::string row_key = store.row_key;
+    return rows_.Park(row_key, std::move(input), turn.out);
+  }
+  absl::StatusOr<RecordBytes> merged = MergeBytes(row->latest, store.record, keyspace->conflict);
+  if (!merged.ok()) return answer(merged.status().code());
+  NoticeOwnDots(row->latest, store.record);
+  // Also what changes nothing must be durable before it is confirmed.
+  if (*merged == row->latest && row->commits_pending == 0) return answer(absl::StatusCode::kOk);
+  Commit(turn, input.from, input.message.op, store.row_key, *std::move(merged));
+}
+
+// A record that knows more of this node's own writes than its row does shows that the row lost some.
+void Replica::NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs) {
+  if (ours == theirs || theirs == nullptr) return;
+  const Actor self = clock_.actor();
+  const uint64_t known = ours ? SeenCounter(*ours, self) : 0;
+  if (SeenCounter(*theirs, self) > known) clock_.Retire();
+}
+
+void Replica::FetchRow(const Turn& turn, FromPeer input) {
+  const std::string& row_key = std::get<peer::FetchRow>(input.message.body).row_key;
+  const RowTable::Entry* row = rows_.Find(row_key);
+  if (row == nullptr) {
+    const std::string copy = row_key;
+    return rows_.Park(copy, std::move(input), turn.out);
+  }
+  turn.Send(input.from, input.message.op, peer::FetchReply{absl::StatusCode::kOk, row->committed});
+}
+
+void Replica::FetchPage(const Turn& turn, FromPeer input) {
+  auto& page = std::get<peer::FetchPage>(input.message.body);
+  page.rows_max = std::clamp<uint32_t>(page.rows_max, 1, ScanCall::kRowsMax);
+  page.bytes_max = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
+  turn.out.page_reads.push_back({input.from, input.message.op, std::move(page)});
+}
+
+void Replica::PageRead(const Turn& turn, gyre::PageRead read) {
+  turn.Send(read.asked_by, read.op, std::move(read.reply));
+}
+
+void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RecordBytes after) {
+  const RowTable::Entry* row = rows_.Find(row_key);
+  assert(row != nullptr);
+  turn.out.commits.push_back({asked_by, op, row_key, row->latest, after});
+  rows_.Change(row_key, std::move(after));
+}
+
+void Replica::Committed(const Turn& turn, gyre::Committed batch) {
+  const bool ok = batch.status.ok();
+  for (const RowCommit& row : batch.rows) {
+    if (ok) {
+      rows_.ChangeCommitted(row.row_key, row.after);
+    } else {
+      rows_.ChangeFailed(row.row_key);
+    }
+    if (row.asked_by) turn.Send(row.asked_by, row.op, peer::StoreReply{batch.status.code()});
+  }
+  if (batch.actor) clock_on_its_way_ = false;
+  if (ok && batch.actor) {
+    clock_.Persisted(*batch.actor);
+    clock_advanced_ = true;
+  }
+  // The rows may lack what this node minted and already sent to others.
+  if (!ok && !batch.rows.empty()) clock_.Retire();
+}
+
+void Replica::PersistClock(const Turn& turn, uint64_t floor) {
+  if (clock_on_its_way_ || !health_.ok()) return;
+  if (floor == 0 && !clock_.NeedsPersist(turn.now.wall_ms)) return;
+  turn.out.actor = clock_.StateToPersist(turn.now.wall_ms, floor);
+  clock_on_its_way_ = true;
+}
+
+}  // namespace gyre

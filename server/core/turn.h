@@ -1,0 +1,33 @@
+// What every part of a node is handed with each input: the time, the layout, who can be reached, and the outbox.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <memory>
+
+#include "server/core/message.h"
+
+namespace gyre {
+
+struct Turn {
+  Now now;
+  NodeId self;
+  const std::shared_ptr<const View>& view;  // nullptr before the cluster has formed
+  const absl::flat_hash_set<NodeId>& up;    // nodes with a live link, and this one
+  Outbox& out;
+
+  bool Up(NodeId node) const { return up.contains(node); }
+  void Send(NodeId to, OpId op, auto body) const { out.sends.push_back({to, {op, std::move(body)}}); }
+};
+
+// Limits that a node enforces at clients' calls, never at merges.
+struct NodeLimits {
+  size_t value_bytes = 1 << 20;
+  size_t siblings = 32;
+  size_t record_bytes = 4 << 20;
+  size_t calls_in_flight = 16384;
+  size_t row_cache_bytes = 16 << 20;
+  uint64_t drift_ms = 500;
+};
+
+}  // namespace gyre
