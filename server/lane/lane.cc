@@ -1,0 +1,100 @@
+// A lane: the one loop that turns a node's obligations into I/O.
+#include "server/lane/lane.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace gyre {
+
+void Lane::Turn(std::vector<Input>& inputs) {
+  const Now now = runtime_.clock.Read();
+  Settle(now, inputs);
+  node_.Tick(now, out_);
+  Collect(to_self_);
+  Settle(now, to_self_);
+  StartCommit();
+  SendAll();
+}
+
+// Steps the core until nothing that it can do by itself is left.
+void Lane::Settle(Now now, std::vector<Input>& inputs) {
+  std::vector<Input> again;
+  do {
+    for (Input& input : inputs) {
+      if (std::holds_alternative<Committed>(input)) committing_ = false;
+      if (const auto* next = std::get_if<NewView>(&input)) {
+        layout_epoch_ = std::max(layout_epoch_, next->view->layout.epoch);
+      }
+      node_.Step(now, std::move(input), out_);
+    }
+    inputs.clear();
+    Read(now);
+    Collect(again);
+    inputs.swap(again);
+  } while (!inputs.empty());
+}
+
+// All rows that this round asks for are read in one pass over the disk.
+void Lane::Read(Now now) {
+  while (!out_.reads.empty() || !out_.page_reads.empty()) {
+    const std::vector<std::string> row_keys = std::exchange(out_.reads, {});
+    std::vector<absl::StatusOr<RecordBytes>> records = runtime_.disk.ReadRows(row_keys);
+    for (size_t i = 0; i < row_keys.size(); ++i) {
+      node_.Step(now, RowRead{row_keys[i], std::move(records[i])}, out_);
+    }
+    for (const Outbox::PageRequest& request : std::exchange(out_.page_reads, {})) {
+      node_.Step(now, PageRead{request.asked_by, request.op, runtime_.disk.ReadPage(request.page)}, out_);
+    }
+  }
+}
+
+// Sorts the outbox by where things go. What is addressed to this node comes back as its own input.
+void Lane::Collect(std::vector<Input>& to_self) {
+  for (Outbox::Send& send : out_.sends) {
+    if (send.to == self_) {
+      to_self.push_back(FromPeer{self_, layout_epoch_, std::move(send.message)});
+      continue;
+    }
+    std::vector<Message>& batch = to_peers_[send.to];
+    if (batch.empty()) peers_.push_back(send.to);
+    batch.push_back(std::move(send.message));
+  }
+  out_.sends.clear();
+  std::move(out_.replies.begin(), out_.replies.end(), std::back_inserter(replies_));
+  out_.replies.clear();
+  std::move(out_.commits.begin(), out_.commits.end(), std::back_inserter(waiting_.rows));
+  out_.commits.clear();
+  if (out_.actor) waiting_.actor = std::exchange(out_.actor, std::nullopt);
+  layout_wanted_ = layout_wanted_ || std::exchange(out_.layout_wanted, false);
+}
+
+void Lane::StartCommit() {
+  if (committing_ || (waiting_.rows.empty() && !waiting_.actor)) return;
+  size_t bytes = 0;
+  const auto end = std::find_if(waiting_.rows.begin(), waiting_.rows.end(), [&](const RowCommit& row) {
+    if (bytes > kBatchBytesMax) return true;
+    bytes += row.row_key.size() + (row.after ? row.after->size() : 0);
+    return false;
+  });
+  Disk::Batch batch = {.actor = std::exchange(waiting_.actor, std::nullopt)};
+  if (end == waiting_.rows.end()) {
+    batch.rows.swap(waiting_.rows);
+  } else {
+    batch.rows.assign(std::make_move_iterator(waiting_.rows.begin()), std::make_move_iterator(end));
+    waiting_.rows.erase(waiting_.rows.begin(), end);
+  }
+  committing_ = true;
+  runtime_.disk.Commit(std::move(batch));
+}
+
+void Lane::SendAll() {
+  for (const NodeId peer : peers_) {
+    runtime_.network.Send(peer, layout_epoch_, std::exchange(to_peers_[peer], {}));
+  }
+  peers_.clear();
+  if (!replies_.empty()) runtime_.network.Reply(std::exchange(replies_, {}));
+  if (std::exchange(layout_wanted_, false)) runtime_.network.WantLayout();
+}
+
+}  // namespace gyre

@@ -1,0 +1,55 @@
+// The world as a lane sees it. Real: server/lane's threads and server/rpc. Simulated: tests/sim.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/core/message.h"
+#include "server/core/time.h"
+
+namespace gyre {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Now Read() = 0;  // its steady part never runs backwards
+};
+
+// Best effort, never blocks.
+class Network {
+ public:
+  virtual ~Network() = default;
+  // May be lost, late, doubled, overtaken. `layout_epoch`: of the sender's layout.
+  virtual void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) = 0;
+  virtual void Reply(std::vector<Outbox::Reply> replies) = 0;
+  // A peer knows a newer layout: somebody should fetch it.
+  virtual void WantLayout() = 0;
+};
+
+// The rows of this node.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  // As committed, in the order of `row_keys`; nullptr for a row that is not there.
+  virtual std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) = 0;
+  virtual peer::FetchPageReply ReadPage(const peer::FetchPage& page) = 0;
+
+  struct Batch {
+    std::vector<RowCommit> rows;
+    std::optional<ActorState> actor;
+  };
+  // Starts to make a batch durable. It ends, well or badly, as a Committed input of the lane. One at a time.
+  virtual void Commit(Batch batch) = 0;
+};
+
+struct Runtime {
+  Clock& clock;
+  Network& network;
+  Disk& disk;
+};
+
+}  // namespace gyre
