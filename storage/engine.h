@@ -3,13 +3,13 @@
 // Threads:   every method may be called from any thread at any time; Apply from one thread at a time.
 // Errors:    DATA_LOSS: the bytes on disk fail their checksum; do not retry, repair from a replica.
 //            RESOURCE_EXHAUSTED: the disk is full; reads go on, writes resume when there is space again.
-//            UNAVAILABLE: the disk refuses (read-only, I/O error). NOT_FOUND from Get only. Nothing else is returned.
+//            UNAVAILABLE: the disk refuses (read-only, I/O error). NOT_FOUND from Get and MultiGet only.
+//            Nothing else is returned.
 // Ownership: the engine copies what it is given; what it returns belongs to the caller.
 #pragma once
 
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
@@ -48,25 +48,38 @@ class Engine {
   virtual absl::StatusOr<std::string> Get(Table table, std::string_view key) = 0;
 
   // As Get for each key, in one pass over the disk. Results in the order of `keys`.
-  virtual std::vector<absl::StatusOr<std::string>> MultiGet(Table table, std::span<const std::string> keys) = 0;
+  virtual std::vector<absl::StatusOr<std::string>> MultiGet(Table table,
+                                                            std::span<const std::string> keys) = 0;
 
-  // Applies all of `writes` in order, or none. `note` is kept in the log beside them and handed back by ReplayNotes.
-  virtual absl::Status Apply(std::span<const EngineWrite> writes, Durability durability, std::string_view note) = 0;
+  // Applies all of `writes` in order, or none. `note` is kept in the log beside them and handed back by
+  // ReplayNotes. After a failure nothing of the batch is seen, but after a crash the whole batch (note
+  // included) may turn up, at its place in the log.
+  // REQUIRES: `writes` is not empty.
+  virtual absl::Status Apply(std::span<const EngineWrite> writes, Durability durability,
+                             std::string_view note) = 0;
 
-  // Calls `visit` for each entry of `range`, in key order, until it returns false. Sees one snapshot. The views passed
-  // to `visit` die when it returns.
+  // Makes all batches applied so far survive loss of power.
+  virtual absl::Status Sync() = 0;
+
+  // Calls `visit` for each entry of `range`, in key order, until it returns false. Sees one snapshot. The
+  // views passed to `visit` die when it returns.
+  // REQUIRES: `visit` does not call the engine.
   virtual absl::Status Scan(Table table, const KeyRange& range,
                             absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) = 0;
 
-  // Erases a whole range: cheap, whatever it holds.
+  // Erases a whole range, and survives loss of power once it returned: cheap, whatever it holds. After a
+  // failure, or a crash in the middle, the range holds an unknown part of what it ever held.
   virtual absl::Status EraseRange(Table table, const KeyRange& range) = 0;
 
   // The number of the last batch applied; rises with every one.
   virtual uint64_t LastSequence() const = 0;
 
-  // Calls `visit` with the note of each batch after `sequence`, in order, up to the newest. DATA_LOSS when the log no
-  // longer reaches back without a gap.
-  virtual absl::Status ReplayNotes(uint64_t sequence, absl::FunctionRef<void(std::string_view note)> visit) = 0;
+  // Calls `visit` with the note (unless it is empty) of each batch after `sequence`, in order, up to the
+  // newest. `sequence` is one that LastSequence returned, or 0. DATA_LOSS when the log no longer reaches back
+  // without a gap; then some notes may have been visited before it showed.
+  // REQUIRES: `visit` does not call the engine.
+  virtual absl::Status ReplayNotes(uint64_t sequence,
+                                   absl::FunctionRef<void(std::string_view note)> visit) = 0;
 
   // Estimates, cheap enough to ask every second.
   struct Size {
