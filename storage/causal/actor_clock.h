@@ -2,8 +2,8 @@
 //
 // It is told the time; it owns no clock. Counters rise strictly for ever: a lease (an upper bound) is made
 // durable before any counter below it is used, and a start begins above the last lease. An actor whose node
-// may lack something it minted is retired: the next mint uses a new incarnation, durable before use. Source:
-// Kulkarni et al., "Logical Physical Clocks", 2014.
+// may lack something it minted is retired: the next mint uses a new incarnation, durable before use.
+// Source: Kulkarni et al., "Logical Physical Clocks", 2014.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,14 @@ class ActorClock {
 
   // Mints a dot above `floor` (the highest counter in the record and context it is added to), above all that
   // this actor minted before, and at or above the wall clock. nullopt: the lease or the new incarnation is
-  // not durable yet; persist StateToPersist() and try again. *forced is set when the counter had to be more
-  // than drift_ms ahead of the clock (of wall_ms, or of where this life started, if that is later). Such a
-  // mint needs no lease and ends its actor: Retire() has been called. The next incarnation goes on from the
-  // clock, so that one far counter does not spread to other keys. REQUIRES: floor < kCounterMax.
+  // not durable yet; persist StateToPersist() and try again.
+  // *forced is set when the counter had to be more than drift_ms ahead of the clock (of wall_ms, or of where
+  // this life started, if that is later). Such a mint needs no lease and ends its actor: Retire() has been
+  // called. The next incarnation goes on from the clock, so that one far counter does not spread to other
+  // keys.
+  // After a crash counters begin up to kLeaseMillis ahead of the wall clock: with a smaller drift_ms
+  // elsewhere, mints on top of them are forced there until the wall clock has caught up.
+  // REQUIRES: floor < kCounterMax.
   std::optional<Dot> Mint(uint64_t wall_ms, uint64_t floor, uint64_t drift_ms, bool* forced);
 
   // True when StateToPersist() should be made durable: a lease under half of which is left, or a retirement.

@@ -2,8 +2,8 @@
 //
 // Pure values: no clock, no I/O. Merge is commutative, associative and idempotent, and equal records have
 // equal canonical bytes (storage/format/record_codec.h). Replicas exchange whole records, never a lone
-// version: a vector with gaps would break associativity. Source: the optimised observed-remove set (Bieniusa
-// et al., 2012) over dots (Preguica et al., 2012).
+// version: a vector with gaps would break associativity.
+// Source: the optimised observed-remove set (Bieniusa et al., 2012) over dots (Preguica et al., 2012).
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ struct SupersededRetry {
 struct Record {
   VersionVector seen;
   std::vector<Version> versions;  // sorted by dot; all covered by `seen`
-  std::vector<SupersededRetry>
-      superseded;  // sorted by write id, each id once and in no version; `by` is in `seen`
+  // Sorted by write id, each id once and in no version; `by` is covered by `seen`.
+  std::vector<SupersededRetry> superseded;
 
   bool empty() const { return seen.empty(); }  // nothing was ever seen
   bool tombstone() const { return versions.empty() && !seen.empty(); }
@@ -77,10 +77,11 @@ Record Merge(const Record& a, const Record& b, ConflictRule rule = ConflictRule:
 // Adds `version` to `record`, dropping what `context` covers; with context == nullptr drops everything that
 // the record holds (a put without a context overwrites). A dropped version that was `retried` leaves its id
 // in `superseded`, and with it go all its twins; a version whose id was superseded before is not added, only
-// its dot. (So who holds a version with the id of a put answers with it, and does not put it again.) A put
-// that is itself a marked retry must be sent with a context, possibly empty, since it supersedes nothing, and
-// has a write id. REQUIRES: version.dot.counter is above every counter in record.seen and context->seen;
-// context->own, if present, is covered by record.seen.
+// its dot. (So who holds a version with the id of a put answers with it, and does not put it again.)
+// A put that is itself a marked retry must be sent with a context, possibly empty, since it supersedes
+// nothing, and has a write id.
+// REQUIRES: version.dot.counter is above every counter in record.seen and context->seen; context->own, if
+// present, is covered by record.seen.
 void ApplyPut(Record& record, Version version, const CausalContext* context,
               ConflictRule rule = ConflictRule::kSiblings);
 

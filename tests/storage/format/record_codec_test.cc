@@ -247,6 +247,15 @@ TEST(RecordCodec, AcceptsRandomBytesOnlyWhenCanonical) {
   }
 }
 
+TEST(SeenCounter, ReadsTheVectorAlone) {
+  const std::string bytes = EncodeRecord(Example());
+  EXPECT_EQ(SeenCounter(bytes, {0xa, 1}), 0x20u);
+  EXPECT_EQ(SeenCounter(bytes, {0xb, 0}), 0x30u);
+  EXPECT_EQ(SeenCounter(bytes, {0xa, 0}), 0u);
+  for (size_t size = 0; size < 36; ++size)
+    EXPECT_EQ(SeenCounter(bytes.substr(0, size), {0xa, 1}), 0u) << size;
+}
+
 TEST(MergeBytes, ReturnsASideWhenTheMergeEqualsIt) {
   Record older;
   ApplyPut(older, ValueOf(DotOf(1, 1)), nullptr);
