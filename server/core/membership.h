@@ -1,0 +1,163 @@
+// Membership: how nodes find each other, form one cluster, and agree on the line of layouts.
+//
+// Driven and never drives: no clock, thread, socket or file. The same inputs at the same times give the same
+// outbox. NOT thread-safe: one control loop owns it. What it hands out through `view` is immutable and may be
+// shared.
+//
+// Forming: every node gossips to its seeds. A node that knows exactly K = bootstrap_expect nodes, all naming
+// the same K, durably promises to form a cluster of just these, and promises nothing else ever; with the
+// promises of all K the first layout is a pure function of them. So two clusters never form out of
+// overlapping nodes. Changing: a layout's successor is chosen by a single-decree Paxos among its voters
+// (Lamport, "Paxos Made Simple").
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/layout.h"
+#include "server/core/membership_book.h"
+#include "server/core/membership_change.h"
+#include "server/core/membership_formation.h"
+#include "server/core/membership_messages.h"
+#include "server/core/membership_paxos.h"
+#include "server/core/time.h"
+
+namespace gyre {
+
+// Everything membership wants done, in order. Filled by its methods, emptied by the control loop.
+struct MembershipOutbox {
+  struct Send {
+    std::string to_address;
+    control::Message message;
+  };
+  // All of these must be durable, in order, before anything else in this outbox is acted on and before the
+  // next input. Keys begin with kMetaMembership.
+  struct Persist {
+    std::string key;
+    std::string value;
+  };
+  struct Answer {
+    uint64_t ticket;
+    absl::Status status;
+    std::shared_ptr<const View> view;  // when OK: one that holds the change
+  };
+  std::vector<Persist> persists;
+  std::vector<Send> sends;
+  std::vector<Answer> answers;
+  std::vector<std::string> log;          // sentences for the log: what changed, what an operator must do
+  std::shared_ptr<const View> new_view;  // set when a newer layout became active
+};
+
+class Membership {
+ public:
+  static constexpr size_t kChangesMax = 64;  // that wait at one node; beyond: RESOURCE_EXHAUSTED
+
+  struct Config {
+    NodeInfoValue self;  // heartbeat and facts are filled in here; the generation is raised if it must be
+    std::vector<std::string> seeds;  // peer addresses; may name this node, or nobody
+    int bootstrap_expect = 1;        // at least 1
+    uint64_t random_seed = 0;        // jitter of ballots
+    Micros gossip_interval = Seconds(1);
+  };
+  // `persisted`: what Persist wrote in earlier lives, by key. When that cannot be read `*status` is DATA_LOSS
+  // (or UNIMPLEMENTED, if a later version wrote it), and this object is good for nothing.
+  Membership(Config config, const std::map<std::string, std::string>& persisted, absl::Status* status);
+
+  void Step(Now now, const control::Message& message, MembershipOutbox& out);
+  // Answered by its deadline. OK: the change is in the answer's view and all later ones. An error of Apply:
+  // it cannot be made. UNAVAILABLE: nothing was changed. UNKNOWN: it may yet take effect. RESOURCE_EXHAUSTED:
+  // too many changes wait.
+  void Change(Now now, LayoutChange change, MembershipOutbox& out);
+  void Tick(Now now, MembershipOutbox& out);  // gossip, retries, deadlines
+  Micros next_deadline() const;               // when Tick has something to do
+
+  void SetFacts(NodeFactsValue facts) { facts_ = std::move(facts); }  // layout_epoch is filled in here
+
+  // The newest active layout, or nullptr before the cluster has formed (or this node has heard of it).
+  const std::shared_ptr<const View>& view() const { return view_; }
+  // All nodes heard of, by id, this one included; remembered over restarts.
+  const std::map<NodeId, NodeInfoValue>& known() const { return book_.nodes(); }
+  // When a node was last heard of (a heartbeat newer than before); nullopt: never in this life.
+  std::optional<Micros> last_heard(NodeId node) const { return book_.last_heard(node); }
+  // What keeps the cluster from forming; empty once it has.
+  std::string obstacle() const { return view_ ? "" : formation_.Obstacle(book_.nodes()); }
+
+ private:
+  // A change and what may have become of it: set when voters were asked to accept a layout with it, and
+  // neither that one nor another is known to be chosen.
+  struct Pending {
+    struct Offer {
+      uint64_t epoch = 0;
+      uint64_t digest = 0;
+    };
+    LayoutChange change;
+    std::optional<Offer> offer;
+  };
+  struct Sender {
+    NodeId id;
+    const std::string& address;
+  };
+
+  absl::Status Load(const std::map<std::string, std::string>& persisted);
+  NodeId self() const { return book_.self().id; }
+  uint64_t epoch() const { return view_ ? view_->layout.epoch : 0; }
+  bool Admit(Now now, const control::Message& message, MembershipOutbox& out);
+  void Settle(Now now, MembershipOutbox& out);
+  void Form(Now now, MembershipOutbox& out);
+  void Gossip(Now now, MembershipOutbox& out);
+  control::Hello MakeHello(bool answer_wanted);
+  bool Install(Now now, Sender from, const Layout& layout, MembershipOutbox& out);
+  void Announce(MembershipOutbox& out);
+  bool IsMyVote(Now now, Sender from, LayoutBase base, MembershipOutbox& out);
+  bool IsSuccessor(const Layout& layout) const;
+  void PersistVote(MembershipOutbox& out) const;
+  void SendTo(Sender to, control::Body body, MembershipOutbox& out);
+  void LogOncePerMinute(Now now, NodeId sender, std::string sentence, MembershipOutbox& out);
+
+  void Receive(Now now, Sender from, const control::Hello& hello, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::FormationPromise& promise, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::Prepare& prepare, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::Prepared& prepared, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::Accept& accept, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::Accepted& accepted, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::LayoutPush& push, MembershipOutbox& out);
+  void Receive(Now now, Sender from, const control::LayoutWanted& wanted, MembershipOutbox& out);
+
+  // Proposing (membership_propose.cc).
+  void Propose(Now now, MembershipOutbox& out);
+  void AskVoters(Now now, MembershipOutbox& out);
+  void Heed(Now now, Proposer::Verdict verdict, MembershipOutbox& out);
+  void AnswerFirst(absl::Status status, MembershipOutbox& out);
+  void JudgeOffer(MembershipOutbox& out);
+  void Expire(Now now, MembershipOutbox& out);
+  absl::Status StatusAtDeadline(const Pending& pending) const;
+  uint64_t Random();
+
+  Config config_;
+  AddressBook book_;
+  Formation formation_;
+  NodeFactsValue facts_;
+  std::shared_ptr<const View> view_;
+  AcceptorState acceptor_;  // for view_'s successor
+
+  std::deque<Pending> changes_;       // the first is being worked on
+  std::optional<Proposer> proposer_;  // of the first change
+  Micros retry_at_;                   // when proposer_ asks again, or gives way to the next attempt
+  int refusals_ = 0;                  // in a row
+  uint64_t round_ = 0;                // the highest ballot round used or seen
+  uint64_t random_state_;
+
+  std::deque<control::Body> to_self_;  // a node talks to itself as to others; handled before a method returns
+  Micros gossip_at_;
+  std::string obstacle_said_;
+  absl::flat_hash_map<NodeId, Micros> said_at_;  // about whom the log was told, in the last minute
+};
+
+}  // namespace gyre

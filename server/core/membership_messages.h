@@ -1,0 +1,104 @@
+// What nodes say to each other about membership: the messages of ControlMessage in proto/peer.proto, as
+// values.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ring/token.h"
+#include "server/core/layout.h"
+
+namespace gyre {
+
+struct NodeFactsValue {
+  uint64_t keys = 0;
+  uint64_t bytes = 0;
+  uint64_t hints_held = 0;
+  uint64_t layout_epoch = 0;
+  std::string version;
+  bool operator==(const NodeFactsValue&) const = default;
+};
+
+// What one node says of itself.
+struct NodeInfoValue {
+  static constexpr size_t kTextBytesMax = 255;  // of each of its texts
+  NodeId id;
+  std::string address;  // clients and admin
+  std::string peer_address;
+  std::string zone;
+  uint32_t weight = 1;
+  uint64_t generation = 0;  // wall milliseconds of its start: the later one is right
+  uint64_t heartbeat = 0;
+  NodeFactsValue facts;
+  bool operator==(const NodeInfoValue&) const = default;
+};
+
+struct Ballot {
+  uint64_t round = 0;  // 0: none
+  NodeId node;
+  auto operator<=>(const Ballot&) const = default;
+};
+
+namespace control {
+
+struct Hello {
+  static constexpr size_t kKnownMax = 256;  // a node that knows more tells of the others in later ones
+  int bootstrap_expect = 0;
+  std::vector<NodeInfoValue> known;  // the sender first
+  uint64_t layout_epoch = 0;
+  uint64_t layout_digest = 0;
+  bool answer_wanted = false;
+};
+struct FormationPromise {
+  int bootstrap_expect = 0;
+  std::vector<NodeInfoValue> nodes;  // sorted by id
+  bool operator==(const FormationPromise&) const = default;
+};
+struct Prepare {
+  uint64_t base_epoch = 0;
+  uint64_t base_digest = 0;
+  Ballot ballot;
+};
+struct Prepared {
+  uint64_t base_epoch = 0;
+  uint64_t base_digest = 0;
+  Ballot ballot;
+  bool promised = false;  // false: `highest` was promised before
+  Ballot highest;
+  Ballot accepted_ballot;  // round 0: nothing accepted yet
+  std::optional<Layout> accepted;
+};
+struct Accept {
+  uint64_t base_epoch = 0;
+  uint64_t base_digest = 0;
+  Ballot ballot;
+  Layout layout;
+};
+struct Accepted {
+  uint64_t base_epoch = 0;
+  uint64_t base_digest = 0;
+  Ballot ballot;
+  bool accepted = false;  // false: `highest` was promised before
+  Ballot highest;
+};
+struct LayoutPush {
+  Layout layout;  // chosen: final
+};
+struct LayoutWanted {};
+using Body =
+    std::variant<Hello, FormationPromise, Prepare, Prepared, Accept, Accepted, LayoutPush, LayoutWanted>;
+
+struct Message {
+  uint64_t cluster_id = 0;  // 0: not formed yet
+  NodeId from;
+  std::string from_address;  // where the sender's peers reach it
+  Body body;
+};
+
+}  // namespace control
+}  // namespace gyre
