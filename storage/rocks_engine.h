@@ -1,0 +1,33 @@
+// The engine on RocksDB.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "storage/engine.h"
+
+namespace gyre {
+
+struct RocksOptions {
+  size_t cache_bytes = 64 << 20;         // of blocks read from disk, their indexes and filters included
+  size_t write_buffer_bytes = 64 << 20;  // of batches that are in the log and not yet in tables
+  uint64_t log_bytes_max =
+      512 << 20;  // of old log kept for ReplayNotes; the log in use adds twice the write buffers
+};
+
+class RocksEngine {
+ public:
+  // Opens the store in the directory `path`, or makes a new one (the directory's parent must exist).
+  // UNAVAILABLE when another process has it open or the disk refuses; DATA_LOSS when the log or the list of
+  // tables is corrupt: a torn end of the log is what a crash leaves, anything else is damage and never
+  // skipped in silence.
+  static absl::StatusOr<std::unique_ptr<Engine>> Open(const std::string& path,
+                                                      const RocksOptions& options = {});
+
+  RocksEngine() = delete;
+};
+
+}  // namespace gyre
