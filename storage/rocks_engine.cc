@@ -84,7 +84,7 @@ rocksdb::DBOptions DatabaseOptions(const RocksOptions& options) {
   // Old logs go to an archive, where ReplayNotes finds them. RocksDB looks at its size only every ten
   // minutes, so PruneLog does so in between.
   db.WAL_size_limit_MB = std::max<uint64_t>(options.log_bytes_max >> 20, 1);
-  db.max_total_wal_size = 2 * options.write_buffer_bytes;  // bounds how long opening takes
+  db.max_total_wal_size = options.write_buffer_bytes;  // bounds how long opening takes
   db.db_write_buffer_size = options.write_buffer_bytes;
   db.max_background_jobs = 2;
   db.max_open_files = 512;
