@@ -1,0 +1,110 @@
+// The retry loop: attempts, waits and the end of a call.
+#include "client/call.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace gyre::inline sdk {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string NewWriteId(Connection& connection) {
+  const uint64_t words[2] = {connection.Random(), connection.Random()};
+  std::string id(sizeof(words), '\0');
+  std::memcpy(id.data(), words, sizeof(words));
+  return id;
+}
+
+const std::string& KeyspaceOf(const Request& request) {
+  return std::visit([](const auto& r) -> const std::string& { return r.keyspace; }, request);
+}
+
+std::string_view KeyOf(const Request& request) {
+  return std::visit(
+      [](const auto& r) -> std::string_view {
+        if constexpr (requires { r.key; }) return r.key;
+        return {};  // a page may be read by any node
+      },
+      request);
+}
+
+}  // namespace
+
+Call::Call(const std::shared_ptr<Connection>& connection, Request request, Settings settings)
+    : connection_(connection), request_(std::move(request)), settings_(settings), plan_(settings.kind) {
+  assert(settings.timeout.count() > 0);
+  if (auto* put = std::get_if<PutRequest>(&request_)) put->write_id = NewWriteId(*connection);
+  deadline_ = connection->Now() + settings.timeout;
+}
+
+void Call::Start() {
+  const std::shared_ptr<Connection> connection = connection_.lock();
+  assert(connection != nullptr);
+  AttemptElsewhere(*connection);
+}
+
+void Call::Done(AttemptResult result) {
+  const std::shared_ptr<Connection> connection = connection_.lock();
+  const NextStep next = plan_.After(result.fate, result.status);
+  if (result.fate == Fate::kAnswered && result.status.ok()) return Finish(std::move(result.reply));
+  if (next == NextStep::kFinish) return End(plan_.Final());
+  if (connection == nullptr) return Cancel();
+  if (next == NextStep::kSameNode) return Later(*connection, /*same_node=*/true);
+  tried_.push_back(peer_);
+  // A node that could not be reached costs no wait.
+  if (result.fate == Fate::kNotSent) return AttemptElsewhere(*connection);
+  Later(*connection, /*same_node=*/false);
+}
+
+void Call::Attempt(Connection& connection, PeerId peer) {
+  const TimePoint now = connection.Now();
+  if (now >= deadline_) return End(plan_.AtDeadline());
+  if (auto* put = std::get_if<PutRequest>(&request_);
+      put != nullptr && peer != peer_ && plan_.may_have_effect()) {
+    put->retry = true;
+  }
+  peer_ = peer;
+  // Rounded up, so that the node is never told 0, which means something else.
+  const milliseconds left = std::chrono::ceil<milliseconds>(deadline_ - now);
+  const milliseconds attempt = RetryPlan::AttemptTimeout(settings_.kind, settings_.timeout);
+  connection.Send(peer, shared_from_this(),
+                  {.deadline = std::min(deadline_, now + attempt), .time_allowed = left});
+}
+
+void Call::AttemptElsewhere(Connection& connection) {
+  std::optional<PeerId> peer;
+  if (tried_.size() < kRoundMax) peer = connection.Pick(KeyspaceOf(request_), KeyOf(request_), tried_);
+  if (peer) return Attempt(connection, *peer);
+  if (tried_.empty())
+    return End(absl::UnavailableError("there is no node to ask: give at least one endpoint"));
+  tried_.clear();
+  if (plan_.AfterRound() == NextStep::kFinish) return End(plan_.Final());
+  Later(connection, /*same_node=*/false);
+}
+
+void Call::Later(Connection& connection, bool same_node) {
+  const TimePoint time = std::min(deadline_, connection.Now() + plan_.Delay(connection.Random()));
+  connection.RunAt(time, [self = shared_from_this(), same_node] {
+    const std::shared_ptr<Connection> connection = self->connection_.lock();
+    if (connection == nullptr) return self->Cancel();
+    if (connection->Now() >= self->deadline_) return self->End(self->plan_.AtDeadline());
+    if (same_node) return self->Attempt(*connection, self->peer_);
+    self->AttemptElsewhere(*connection);
+  });
+}
+
+void Call::Cancel() {
+  plan_.After(Fate::kNotSent, absl::CancelledError("the client was destroyed"));
+  End(plan_.Final());
+}
+
+void Call::End(absl::Status status) {
+  assert(!status.ok());
+  Finish(std::move(status));
+}
+
+}  // namespace gyre::inline sdk

@@ -1,0 +1,54 @@
+// One call from its first attempt to its answer: the retry loop above a Connection. Internal to the SDK.
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "client/connection.h"
+#include "client/retry.h"
+
+namespace gyre::inline sdk {
+
+// Threads: attempts follow one another, so no two threads are ever inside one Call.
+class Call : public Exchange, public std::enable_shared_from_this<Call> {
+ public:
+  struct Settings {
+    CallKind kind = CallKind::kRead;
+    std::chrono::milliseconds timeout{0};
+  };
+  // A put is given its write id here.
+  Call(const std::shared_ptr<Connection>& connection, Request request, Settings settings);
+
+  // Makes the first attempt. To be called once.
+  void Start();
+
+  const Request& request() const override { return request_; }
+  void Done(AttemptResult result) override;
+
+ protected:
+  // Called exactly once.
+  virtual void Finish(absl::StatusOr<Reply> reply) = 0;
+
+ private:
+  // Nodes tried in one round; also bounds how deep refused attempts nest.
+  static constexpr size_t kRoundMax = 8;
+
+  void Attempt(Connection& connection, PeerId peer);
+  void AttemptElsewhere(Connection& connection);
+  void Later(Connection& connection, bool same_node);
+  void Cancel();
+  void End(absl::Status status);
+
+  // Weak, so that a destroyed client ends its calls instead of waiting for them.
+  const std::weak_ptr<Connection> connection_;
+  Request request_;
+  const Settings settings_;
+  RetryPlan plan_;
+  TimePoint deadline_;
+  PeerId peer_ = 0;
+  std::vector<PeerId> tried_;  // in this round
+};
+
+}  // namespace gyre::inline sdk

@@ -1,0 +1,107 @@
+// A Connection carries single attempts to nodes; retrying is above it (call.h), so that a mock of it can show
+// how.
+//
+// Threads: every method may be called from any thread at any time.
+#pragma once
+
+#include <absl/status/status.h>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "client/types.h"
+
+namespace gyre::inline sdk {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// A node as the connection knows it. Small numbers, given in the order in which addresses become known.
+using PeerId = uint32_t;
+
+struct PutRequest {
+  std::string keyspace;
+  std::string key;
+  std::string value;
+  std::optional<Replicas> w;
+  bool strict = false;
+  std::optional<std::string> context;
+  std::optional<std::chrono::milliseconds> ttl;
+  std::string write_id;  // 16 random bytes, the same in each attempt
+  bool retry = false;    // an earlier attempt may have reached another node
+};
+struct GetRequest {
+  std::string keyspace;
+  std::string key;
+  std::optional<Replicas> r;
+  bool strict = false;
+};
+struct DeleteRequest {
+  std::string keyspace;
+  std::string key;
+  std::optional<Replicas> w;
+  bool strict = false;
+  std::optional<std::string> context;
+};
+struct ScanRequest {
+  std::string keyspace;
+  std::string prefix;
+  std::string cursor;
+  uint32_t page_rows = 0;
+  bool keys_only = false;
+  std::optional<Replicas> r;
+};
+using Request = std::variant<PutRequest, GetRequest, DeleteRequest, ScanRequest>;
+using Reply = std::variant<std::monostate, PutResult, GetResult, DeleteResult, ScanPage>;
+
+// How far an attempt got.
+enum class Fate : uint8_t {
+  kAnswered,  // the node answered: `status` is its word
+  kNotSent,   // it certainly never reached the node
+  kLost,      // it may have reached the node, and no answer came
+};
+struct AttemptResult {
+  Fate fate = Fate::kAnswered;
+  absl::Status status;
+  Reply reply;  // of the request's kind, when `status` is OK
+};
+
+// One call that attempts are made for. It lives while an attempt is outstanding.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  // Must not change while an attempt is outstanding.
+  virtual const Request& request() const = 0;
+  virtual void Done(AttemptResult result) = 0;
+};
+
+class Connection {
+ public:
+  struct SendOptions {
+    TimePoint deadline;                      // of this attempt
+    std::chrono::milliseconds time_allowed;  // told to the node
+  };
+
+  virtual ~Connection() = default;
+
+  // The best node for a key (empty: any node) outside `avoid`, or nullopt when none is left.
+  virtual std::optional<PeerId> Pick(std::string_view keyspace, std::string_view key,
+                                     std::span<const PeerId> avoid) = 0;
+  // Makes one attempt. Calls exchange->Done exactly once, no later than half a second after the deadline,
+  // possibly before it returns. REQUIRES: `peer` came from Pick.
+  virtual void Send(PeerId peer, std::shared_ptr<Exchange> exchange, SendOptions options) = 0;
+
+  virtual TimePoint Now() = 0;
+  // Runs `task` exactly once: at that time on a thread of the connection, or earlier when the connection
+  // ends.
+  virtual void RunAt(TimePoint time, std::function<void()> task) = 0;
+  // 64 bits that nobody can guess the equal of.
+  virtual uint64_t Random() = 0;
+};
+
+}  // namespace gyre::inline sdk

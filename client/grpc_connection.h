@@ -1,0 +1,24 @@
+// The Connection over gRPC: a session with each node, requests batched, keys sent to a replica of theirs.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/connection.h"
+
+namespace gyre::inline sdk {
+
+struct GrpcConnectionOptions {
+  std::vector<std::string> endpoints;  // HOST:PORT, tried in this order
+  std::chrono::milliseconds connect_timeout{1000};
+  std::chrono::milliseconds topology_age_max{
+      30000};  // an older topology is asked for again when a call needs it
+};
+
+// Connects to nothing yet. Destroying the connection answers what is outstanding and ends its threads within
+// two seconds.
+std::shared_ptr<Connection> MakeGrpcConnection(GrpcConnectionOptions options);
+
+}  // namespace gyre::inline sdk

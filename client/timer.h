@@ -1,0 +1,50 @@
+// One thread that runs tasks when their time has come. Internal to the SDK.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "client/connection.h"
+
+namespace gyre::inline sdk {
+
+// Threads: any. Tasks run one after another and must not block.
+class Timer {
+ public:
+  Timer();
+  // Runs what is left at once, on the thread that destroys, and ends the thread.
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  // Runs `task` exactly once: at that time, or at once when the timer is stopped.
+  void RunAt(TimePoint time, std::function<void()> task);
+  // Runs what is left and ends the thread. A task may stop its own timer.
+  void Stop();
+
+ private:
+  struct Entry {
+    TimePoint time;
+    std::function<void()> task;
+  };
+  struct Later {
+    bool operator()(const Entry& a, const Entry& b) const { return a.time > b.time; }
+  };
+  // Shared with the thread, which outlives a timer that one of its own tasks stopped.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Entry> heap;  // the earliest first
+    bool stopped = false;
+  };
+  static void Run(const std::shared_ptr<State>& state);
+
+  const std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace gyre::inline sdk

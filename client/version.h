@@ -1,0 +1,8 @@
+// The version of the SDK and the command line. The same as the project's in CMakeLists.txt.
+#pragma once
+
+namespace gyre::inline sdk {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+}  // namespace gyre::inline sdk
