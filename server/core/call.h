@@ -54,6 +54,7 @@ struct WriteResult {
   std::string context;  // encoded
   int acks = 0;
   int fallbacks = 0;
+  bool is_delete = false;
 };
 struct ReadValue {
   std::string value;

@@ -209,7 +209,8 @@ void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
     case Verdict::kPending:
       return;
     case Verdict::kMet:
-      Reply(turn, op.origin, {.result = WriteResult{.context = std::move(op.context_after), .acks = op.quorum.acks()}});
+      Reply(turn, op.origin,
+            {.result = WriteResult{.context = std::move(op.context_after), .acks = op.quorum.acks(), .is_delete = op.is_delete}});
       break;
     case Verdict::kLost:
       Fail(turn, op.origin, OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +

@@ -16,7 +16,7 @@ namespace gyre {
 
 class Lane {
  public:
-  // A disk batch and a batch to one peer end at about this many bytes; what is left follows in the next.
+  // A disk batch ends at about this many bytes; what is left follows in the next.
   static constexpr size_t kBatchBytesMax = 4 << 20;
 
   Lane(Node::Config config, ActorClock clock, Runtime runtime)

@@ -23,7 +23,7 @@ struct ActorState {
 
 class ActorClock {
  public:
-  static constexpr uint64_t kLeaseMillis = 10'000;
+  static constexpr uint64_t kLeaseMillis = 1000;
 
   // `persisted` is what the last life left (nullopt: a first start). A start without a clean drain retires
   // the actor. Nothing may be minted before Persisted(StateToPersist(...)) was called once.
