@@ -128,4 +128,20 @@ std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(families);
 }
 
+std::map<std::string, double> Metrics::Values() const {
+  std::map<std::string, double> values;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, family] : families_) {
+    for (const Series& series : family.series) {
+      if (!series.read) continue;
+      std::string full = name;
+      for (const auto& [label, value] : series.labels) {
+        full.append(full.back() == '"' ? "," : "{").append(label).append("=\"").append(value).append("\"");
+      }
+      values[series.labels.empty() ? full : full + "}"] = series.read();
+    }
+  }
+  return values;
+}
+
 }  // namespace gyre

@@ -79,6 +79,8 @@ class Metrics {
 
   // Everything, in the Prometheus text format, ordered by name.
   std::string Text() const;
+  // Counters and gauges as name and value; with labels, the name is followed by {label="value",...}.
+  std::map<std::string, double> Values() const;
 
  private:
   struct Series {

@@ -1,0 +1,279 @@
+// A running node: composition, start and end.
+#include "server/gyred.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+#include <sys/random.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "server/core/node.h"
+#include "server/http.h"
+#include "server/identity.h"
+#include "server/lane/commit_thread.h"
+#include "server/lane/control_thread.h"
+#include "server/lane/lane_thread.h"
+#include "server/node_metrics.h"
+#include "server/rpc/peer_links.h"
+#include "server/rpc/servers.h"
+#include "server/rpc/teller.h"
+#include "storage/format/meta_codec.h"
+#include "storage/rocks_engine.h"
+
+namespace gyre {
+namespace {
+
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed : 1;
+}
+
+std::string Bytes64(uint64_t value) {
+  std::string bytes;
+  for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(value >> shift));
+  return bytes;
+}
+
+// A store belongs to the node whose identity lies beside it: a store that was copied is refused.
+absl::Status ClaimStore(Engine& engine, const Identity& identity) {
+  const absl::StatusOr<std::string> owner = engine.Get(Table::kMeta, kMetaOwner);
+  const std::string self = Bytes64(identity.node().value);
+  if (owner.ok()) {
+    if (*owner == self) return absl::OkStatus();
+    return absl::FailedPreconditionError("the store in " + identity.store_dir() +
+                                         " belongs to another node than the identity beside it (" +
+                                         ToString(identity.node()) + "); put back the right one");
+  }
+  if (!absl::IsNotFound(owner.status())) return owner.status();
+  const EngineWrite claim = {Table::kMeta, std::string(kMetaOwner), std::make_shared<const std::string>(self)};
+  return engine.Apply({&claim, 1}, Durability::kDisk, "");
+}
+
+absl::StatusOr<std::optional<ActorState>> LoadActor(Engine& engine) {
+  const absl::StatusOr<std::string> bytes = engine.Get(Table::kMeta, kMetaActor);
+  if (absl::IsNotFound(bytes.status())) return std::nullopt;
+  if (!bytes.ok()) return bytes.status();
+  const absl::StatusOr<ActorState> state = DecodeActorState(*bytes);
+  if (!state.ok()) return state.status();
+  return *state;
+}
+
+NodeLimits LimitsOf(const Config& config) {
+  return {.value_bytes = config.limits.value_bytes,
+          .siblings = config.limits.siblings,
+          .record_bytes = config.limits.record_bytes,
+          .calls_in_flight = config.limits.requests_in_flight,
+          .drift_ms = static_cast<uint64_t>(config.limits.clock_drift.count())};
+}
+
+// The lane's network: messages to links, replies to whoever waits.
+class LaneNetwork : public Network {
+ public:
+  LaneNetwork(PeerLinks& links, Calls& calls) : links_(links), calls_(calls) {}
+  void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override {
+    links_.Send(to, layout_epoch, std::move(batch));
+  }
+  void Reply(std::vector<Outbox::Reply> replies) override { calls_.Answer(std::move(replies)); }
+  void WantLayout() override {
+    if (ControlThread* control = control_.load()) control->WantLayout();
+  }
+  void SetControl(ControlThread* control) { control_ = control; }
+
+ private:
+  PeerLinks& links_;
+  Calls& calls_;
+  std::atomic<ControlThread*> control_ = nullptr;
+};
+
+class RunningNode : public Gyred {
+ public:
+  RunningNode(const Config& config, Identity identity, std::unique_ptr<Engine> engine)
+      : config_(config),
+        identity_(std::move(identity)),
+        engine_(std::move(engine)),
+        store_(*engine_),
+        disk_(store_, {config.storage.durability, identity_.store_dir(), config.limits.disk_reserve_bytes},
+              [this](Input input) { inbox_.Push(std::move(input)); }),
+        links_(identity_.node(), clock_, inbox_, counters_, grpc::InsecureChannelCredentials()),
+        teller_(grpc::InsecureChannelCredentials()),
+        network_(links_, calls_) {}
+
+  ~RunningNode() override { Drain(); }
+
+  absl::Status Serve();
+  void Drain() override;
+
+ private:
+  absl::StatusOr<Membership> MakeMembership();
+  ControlThread::Hooks MembershipHooks();
+  void Joined(std::shared_ptr<const View> view);
+  absl::Status Ready() const;
+
+  const Config config_;
+  Identity identity_;
+  MachineClock clock_;
+  Inbox<Input> inbox_;
+  RpcCounters counters_;
+  Calls calls_;
+  ClusterState state_;
+  std::unique_ptr<Engine> engine_;
+  Store store_;
+  CommitThread disk_;
+  PeerLinks links_;
+  Teller teller_;
+  LaneNetwork network_;
+  Metrics metrics_;
+  std::optional<LaneThread> lane_;
+  std::optional<ControlThread> control_;
+  std::optional<Backend> backend_;
+  std::unique_ptr<RpcServers> servers_;
+  std::unique_ptr<HttpServer> http_;
+  std::shared_ptr<const View> dropped_below_;  // the last view whose dropped keyspaces were erased
+  bool drained_ = false;
+};
+
+absl::StatusOr<Membership> RunningNode::MakeMembership() {
+  absl::StatusOr<std::map<std::string, std::string>> persisted = ControlThread::Load(*engine_);
+  if (!persisted.ok()) return persisted.status();
+  Membership::Config config;
+  config.self = {.id = identity_.node(),
+                 .address = config_.listen.advertise_client,
+                 .peer_address = config_.listen.advertise_peer,
+                 .zone = config_.node.zone,
+                 .weight = config_.node.weight,
+                 .generation = clock_.Read().wall_ms};
+  config.seeds = config_.cluster.seeds;
+  config.bootstrap_expect = config_.cluster.bootstrap_expect;
+  config.random_seed = RandomSeed();
+  absl::Status status;
+  Membership membership(std::move(config), *persisted, &status);
+  if (!status.ok()) return status;
+  const uint64_t recorded = identity_.cluster();
+  if (membership.view() != nullptr && recorded != 0 && recorded != membership.view()->layout.cluster_id) {
+    return absl::FailedPreconditionError("the store in " + identity_.store_dir() + " is of cluster " +
+                                         ToString(Token{membership.view()->layout.cluster_id}) +
+                                         " but the identity beside it is of cluster " + ToString(Token{recorded}) +
+                                         "; put back the right one");
+  }
+  return membership;
+}
+
+ControlThread::Hooks RunningNode::MembershipHooks() {
+  return {
+      .tell = [this](const std::string& address, const control::Message& message) { teller_.Tell(address, message); },
+      .new_view = [this](std::shared_ptr<const View> view) { Joined(std::move(view)); },
+      .known =
+          [this](const ClusterState::Known& known) {
+            if (const std::shared_ptr<const View> view = state_.view()) links_.Update(*view, known);
+          },
+      .facts =
+          [this] {
+            const Engine::Size size = engine_->EstimateSize();
+            return NodeFactsValue{.keys = size.keys, .bytes = size.bytes, .version = std::string(kGyredVersion)};
+          },
+      .log = [](const std::string& sentence) { spdlog::info("{}", sentence); },
+  };
+}
+
+void RunningNode::Joined(std::shared_ptr<const View> view) {
+  if (absl::Status status = identity_.SetCluster(view->layout.cluster_id); !status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+  }
+  // Rows of a keyspace that is gone: its id is never used again.
+  if (dropped_below_ != nullptr) {
+    for (const KeyspaceSpec& keyspace : dropped_below_->layout.keyspaces) {
+      if (view->Keyspace(keyspace.id) != nullptr) continue;
+      absl::Status status;
+      const auto drop = [&](Store& store) { status = store.DropKeyspace(keyspace.id); };
+      if (disk_.Run(drop).ok() && !status.ok()) spdlog::error("{}", std::string(status.message()));
+    }
+  }
+  dropped_below_ = view;
+  inbox_.Push(NewView{std::move(view)});
+}
+
+absl::Status RunningNode::Serve() {
+  absl::StatusOr<std::optional<ActorState>> actor = LoadActor(*engine_);
+  if (!actor.ok()) return actor.status();
+  absl::StatusOr<Membership> membership = MakeMembership();
+  if (!membership.ok()) return membership.status();
+  const Now now = clock_.Read();
+  Node::Config node = {.self = identity_.node(), .limits = LimitsOf(config_), .first_op = now.wall_ms << 20};
+  lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms), Runtime{clock_, network_, disk_}, inbox_);
+  control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
+  network_.SetControl(&*control_);
+  AddNodeMetrics(metrics_, {counters_, disk_, *engine_, state_});
+  backend_.emplace(Backend{.self = identity_.node(),
+                           .clock = clock_,
+                           .lane = inbox_,
+                           .calls = calls_,
+                           .state = state_,
+                           .control = *control_,
+                           .disk = disk_,
+                           .counters = counters_,
+                           .calls_in_flight_max = config_.limits.requests_in_flight,
+                           .linked = [this](NodeId node) { return links_.Up(node); },
+                           .stats = [this] { return metrics_.Values(); },
+                           .log = [](const std::string& sentence) { spdlog::info("{}", sentence); }});
+  auto servers = RpcServers::Start(
+      *backend_, {config_.listen.client, config_.listen.peer, grpc::InsecureServerCredentials()});
+  if (!servers.ok()) return servers.status();
+  servers_ = *std::move(servers);
+  auto http = HttpServer::Start(config_.listen.http,
+                                {.metrics = [this] { return metrics_.Text(); }, .ready = [this] { return Ready(); }});
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+  servers_->SetServing(true);
+  return absl::OkStatus();
+}
+
+absl::Status RunningNode::Ready() const {
+  if (state_.view() == nullptr) return absl::UnavailableError("not in a cluster yet");
+  return absl::OkStatus();
+}
+
+// From the outside in: no new calls, the last answers, the last batch, the sums, the mark of a clean end.
+void RunningNode::Drain() {
+  if (std::exchange(drained_, true)) return;
+  if (servers_ != nullptr) servers_->SetServing(false);
+  http_.reset();
+  inbox_.Close();
+  std::optional<ActorState> clean;
+  if (lane_) clean = lane_->Join();
+  if (servers_ != nullptr) servers_->Stop();
+  network_.SetControl(nullptr);
+  if (control_) control_->Stop();
+  teller_.Stop();
+  links_.Stop();
+  const auto finish = [&](Store& store) {
+    if (absl::Status status = store.SaveSums(); !status.ok()) spdlog::warn("{}", std::string(status.message()));
+    if (!clean) return;
+    const EngineWrite mark = {Table::kMeta, std::string(kMetaActor),
+                              std::make_shared<const std::string>(EncodeActorState(*clean))};
+    if (absl::Status status = store.Commit({}, {&mark, 1}, Durability::kDisk); !status.ok()) {
+      spdlog::warn("{}", std::string(status.message()));
+    }
+  };
+  if (lane_ && !disk_.Run(finish).ok()) spdlog::warn("the end could not be marked as clean");
+  disk_.Stop();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gyred>> Gyred::Start(const Config& config) {
+  absl::StatusOr<Identity> identity = OpenIdentity(config.node.data_dir);
+  if (!identity.ok()) return identity.status();
+  absl::StatusOr<std::unique_ptr<Engine>> engine = RocksEngine::Open(identity->store_dir());
+  if (!engine.ok()) return engine.status();
+  if (absl::Status status = ClaimStore(**engine, *identity); !status.ok()) return status;
+  const NodeId self = identity->node();
+  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(engine));
+  if (absl::Status status = node->Serve(); !status.ok()) return status;
+  spdlog::info("node {} serves clients at {}, peers at {}, HTTP at {}", ToString(self), config.listen.client,
+               config.listen.peer, config.listen.http);
+  return node;
+}
+
+}  // namespace gyre

@@ -1,0 +1,51 @@
+// Which of a node's numbers are shown at /metrics, and by what name.
+#include "server/node_metrics.h"
+
+#include <atomic>
+#include <memory>
+
+namespace gyre {
+
+void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
+  const auto count = [&](const char* name, const char* help, const std::atomic<uint64_t>& value) {
+    metrics.AddCallback(Metrics::Kind::kCounter, name, help,
+                        [&value] { return static_cast<double>(value.load(std::memory_order_relaxed)); });
+  };
+  const auto gauge = [&](const char* name, const char* help, auto read) {
+    metrics.AddCallback(Metrics::Kind::kGauge, name, help, [read] { return static_cast<double>(read()); });
+  };
+  RpcCounters& rpc = parts.counters;
+  count("gyre_session_calls_total", "Calls received on session streams.", rpc.session_calls);
+  count("gyre_unary_calls_total", "Calls received one by one.", rpc.unary_calls);
+  count("gyre_calls_failed_total", "Calls answered with an error.", rpc.calls_failed);
+  count("gyre_peer_frames_received_total", "Frames received from peers.", rpc.peer_frames_received);
+  count("gyre_peer_messages_received_total", "Messages received from peers.", rpc.peer_messages_received);
+  count("gyre_peer_messages_sent_total", "Messages sent to peers.", rpc.peer_messages_sent);
+  count("gyre_peer_messages_dropped_total", "Messages dropped because a link was down or full.", rpc.peer_messages_dropped);
+  count("gyre_peer_messages_refused_total", "Messages refused: garbled, of a foreign cluster or a stranger.",
+        rpc.peer_messages_refused);
+  count("gyre_peer_links_broken_total", "Links to peers that broke.", rpc.links_broken);
+  gauge("gyre_sessions", "Session streams that are open.",
+        [&rpc] { return rpc.sessions_open.load(std::memory_order_relaxed); });
+
+  CommitThread& disk = parts.disk;
+  const auto total = [&](const char* name, const char* help, auto read) {
+    metrics.AddCallback(Metrics::Kind::kCounter, name, help, [read] { return static_cast<double>(read()); });
+  };
+  total("gyre_commit_batches_total", "Batches made durable, or tried.", [&disk] { return disk.batches(); });
+  total("gyre_commit_rows_total", "Rows in these batches.", [&disk] { return disk.rows(); });
+  total("gyre_commit_failures_total", "Batches that could not be made durable.", [&disk] { return disk.failures(); });
+
+  Engine& engine = parts.engine;
+  gauge("gyre_store_keys", "Rows on disk, an estimate, tombstones included.", [&engine] { return engine.EstimateSize().keys; });
+  gauge("gyre_store_bytes", "Bytes on disk.", [&engine] { return engine.EstimateSize().bytes; });
+
+  ClusterState& state = parts.state;
+  gauge("gyre_layout_epoch", "The epoch of the active layout; 0 before the cluster has formed.", [&state] {
+    const std::shared_ptr<const View> view = state.view();
+    return view ? view->layout.epoch : 0;
+  });
+  gauge("gyre_nodes_known", "Nodes that were heard of, this one included.", [&state] { return state.known()->size(); });
+}
+
+}  // namespace gyre

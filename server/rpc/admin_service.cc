@@ -1,0 +1,204 @@
+// The operators' service.
+#include "server/rpc/admin_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ring/ownership.h"
+#include "ring/replica_ranges.h"
+#include "server/core/coordinator_ops.h"
+#include "server/rpc/convert_control.h"
+#include "server/rpc/convert_kv.h"
+#include "server/rpc/status.h"
+#include "server/rpc/topology.h"
+#include "storage/format/row_key.h"
+
+namespace gyre {
+namespace {
+
+constexpr Micros kChangeTimeout = Seconds(4);
+
+absl::Status NotFormed() {
+  return absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others");
+}
+
+// All members are up and know the same layout.
+bool Converged(const v1::Topology& topology) {
+  if (topology.layout_epoch() == 0) return false;
+  for (const v1::Node& node : topology.nodes()) {
+    if (!node.member()) continue;
+    if (node.state() != v1::Node::UP || node.facts().layout_epoch() != topology.layout_epoch()) return false;
+    if (node.facts().hints_held() != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContext* context,
+                                                      const v1::ClusterStatusRequest*, v1::ClusterStatusReply* reply) {
+  FillTopology(backend_, *reply->mutable_topology());
+  reply->set_converged(Converged(reply->topology()));
+  const std::shared_ptr<const View> view = backend_.state.view();
+  if (view == nullptr) return Finished(context, absl::OkStatus());
+  const KeyspaceSpec* keyspace = view->Keyspace("default");
+  for (const Share& share : SharesOf(view->ring, static_cast<size_t>(keyspace ? keyspace->n : 1))) {
+    v1::Share& to = *reply->add_shares();
+    to.set_owned(FractionOf(share.owned));
+    to.set_replicated(FractionOf(share.replicated));
+  }
+  return Finished(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::Locate(grpc::CallbackServerContext* context, const v1::LocateRequest* request,
+                                               v1::LocateReply* reply) {
+  const std::shared_ptr<const View> view = backend_.state.view();
+  if (view == nullptr) return Finished(context, NotFormed());
+  if (absl::Status status = CheckKey(request->key()); !status.ok()) return Finished(context, status);
+  const absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*view, request->keyspace());
+  if (!keyspace.ok()) return Finished(context, keyspace.status());
+  const Token token = TokenOf(request->key());
+  reply->set_token(token.value);
+  reply->set_layout_epoch(view->layout.epoch);
+  const std::shared_ptr<const ClusterState::Known> known = backend_.state.known();
+  int place = 0;
+  for (const MemberIndex index : view->ring.Preferences(token)) {
+    const Member& member = view->ring.members()[index];
+    const auto info = known->find(member.id);
+    v1::Node& node = place++ < (*keyspace)->n ? *reply->add_primaries() : *reply->add_fallbacks();
+    FillNode(backend_, member.id, info == known->end() ? nullptr : &info->second, node);
+    node.set_zone(member.zone);
+    node.set_weight(member.weight);
+    node.set_member(true);
+  }
+  return Finished(context, absl::OkStatus());
+}
+
+// The answer comes from the control thread, when the new layout is chosen or cannot be.
+template <typename What>
+grpc::ServerUnaryReactor* AdminService::Change(grpc::CallbackServerContext* context, What what, std::string keyspace,
+                                               v1::KeyspaceReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  backend_.control.Change(std::move(what), kChangeTimeout,
+                          [reactor, reply, keyspace](absl::StatusOr<std::shared_ptr<const View>> view) {
+                            if (view.ok()) {
+                              reply->set_layout_epoch((*view)->layout.epoch);
+                              const KeyspaceSpec* spec = (*view)->Keyspace(keyspace);
+                              if (spec != nullptr) FromKeyspace(*spec, *reply->mutable_keyspace());
+                            }
+                            reactor->Finish(ToGrpc(view.status()));
+                          });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::CreateKeyspace(grpc::CallbackServerContext* context,
+                                                       const v1::CreateKeyspaceRequest* request,
+                                                       v1::KeyspaceReply* reply) {
+  absl::StatusOr<KeyspaceSpec> keyspace = ToKeyspace(request->keyspace());
+  if (!keyspace.ok()) return Finished(context, keyspace.status());
+  std::string name = keyspace->name;
+  return Change(context, LayoutChange::Create{*std::move(keyspace)}, std::move(name), reply);
+}
+
+grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext* context,
+                                                    const v1::SetKeyspaceRequest* request, v1::KeyspaceReply* reply) {
+  LayoutChange::Set set = {.name = request->name()};
+  absl::StatusOr<std::optional<ReplicaCount>> r = ToReplicaCount("r", request->has_r(), request->r());
+  if (!r.ok()) return Finished(context, r.status());
+  absl::StatusOr<std::optional<ReplicaCount>> w = ToReplicaCount("w", request->has_w(), request->w());
+  if (!w.ok()) return Finished(context, w.status());
+  set.r = *r;
+  set.w = *w;
+  if (request->has_ttl_ms()) set.ttl_ms = request->ttl_ms();
+  return Change(context, std::move(set), request->name(), reply);
+}
+
+grpc::ServerUnaryReactor* AdminService::DropKeyspace(grpc::CallbackServerContext* context,
+                                                     const v1::DropKeyspaceRequest* request, v1::KeyspaceReply* reply) {
+  return Change(context, LayoutChange::Drop{request->name()}, request->name(), reply);
+}
+
+grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* context, const v1::DigestsRequest* request,
+                                                v1::DigestsReply* reply) {
+  const std::shared_ptr<const View> view = backend_.state.view();
+  if (view == nullptr) return Finished(context, NotFormed());
+  const int self = view->ring.IndexOf(backend_.self);
+  reply->set_node(ToString(backend_.self));
+  absl::Status status;
+  const auto sum = [&](Store& store) {
+    for (const KeyspaceSpec& keyspace : view->layout.keyspaces) {
+      if (!request->keyspace().empty() && request->keyspace() != keyspace.name) continue;
+      for (const ReplicaRange& range : ReplicaRangesOf(view->ring, static_cast<size_t>(keyspace.n))) {
+        if (std::find(range.members.begin(), range.members.end(), self) == range.members.end()) continue;
+        v1::Digest& digest = *reply->add_digests();
+        digest.set_keyspace(keyspace.name);
+        digest.set_begin(range.begin.value);
+        digest.set_end(range.end.value);
+        const absl::StatusOr<RowHash> hash = store.SumOfRange(keyspace.id, range.begin.value, range.end.value);
+        if (hash.ok()) {
+          digest.set_sum(ToString(*hash));
+        } else if (!absl::IsUnavailable(hash.status())) {
+          status = hash.status();
+        }
+      }
+    }
+  };
+  const absl::Status ran = backend_.disk.Run(sum);
+  return Finished(context, ran.ok() ? status : ran);
+}
+
+grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* context,
+                                                 const v1::NodeDumpRequest* request, v1::NodeDumpReply* reply) {
+  const std::shared_ptr<const View> view = backend_.state.view();
+  if (view == nullptr) return Finished(context, NotFormed());
+  if (absl::Status status = CheckKey(request->key()); !status.ok()) return Finished(context, status);
+  const absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*view, request->keyspace());
+  if (!keyspace.ok()) return Finished(context, keyspace.status());
+  reply->set_node(ToString(backend_.self));
+  const std::string row_key = MakeRowKey((*keyspace)->id, TokenOf(request->key()).value, request->key());
+  const absl::StatusOr<RecordBytes> row = backend_.disk.ReadRows({&row_key, 1}).front();
+  if (!row.ok()) return Finished(context, row.status());
+  if (*row == nullptr) return Finished(context, absl::OkStatus());
+  const absl::StatusOr<Record> record = DecodeRecord(**row);
+  if (!record.ok()) return Finished(context, record.status());
+  reply->set_found(true);
+  reply->set_record(**row);
+  for (const auto& entry : record->seen.entries()) reply->add_seen(ToString(Dot{entry.actor, entry.counter}));
+  for (const Version& version : record->versions) {
+    v1::DumpVersion& to = *reply->add_versions();
+    to.mutable_value()->set_value(version.value);
+    to.mutable_value()->set_dot(ToString(version.dot));
+    to.mutable_value()->set_expires_at_ms(version.expires_ms);
+    if (!version.write_id.empty()) {
+      to.set_write_id(ToString(Token{version.write_id.high}) + ToString(Token{version.write_id.low}));
+    }
+    to.set_retried(version.retried);
+  }
+  return Finished(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* context, const v1::NodeVerifyRequest*,
+                                                   v1::NodeVerifyReply* reply) {
+  reply->set_node(ToString(backend_.self));
+  absl::Status status;
+  const absl::Status ran = backend_.disk.Run([&](Store& store) {
+    const absl::StatusOr<Store::Verification> verified = store.Verify();
+    status = verified.status();
+    if (!verified.ok()) return;
+    reply->set_leaves(verified->leaves);
+    reply->set_rows(verified->rows);
+    reply->set_differences(verified->differences);
+  });
+  return Finished(context, ran.ok() ? status : ran);
+}
+
+grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context, const v1::NodeStatsRequest*,
+                                                  v1::NodeStatsReply* reply) {
+  reply->set_node(ToString(backend_.self));
+  for (const auto& [name, value] : backend_.stats()) (*reply->mutable_counters())[name] = value;
+  return Finished(context, absl::OkStatus());
+}
+
+}  // namespace gyre

@@ -1,0 +1,21 @@
+// Channels to peers: limits, and how soon a silent peer counts as gone.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "proto/peer.grpc.pb.h"
+
+namespace gyre {
+
+// Every message of ours fits with room: a record has at most limits.record_bytes, a page a little more.
+constexpr int kMessageBytesMax = 32 << 20;
+// A link whose peer does not answer pings for this long is broken: a peer that is stopped, or cut off.
+constexpr int kKeepaliveMs = 1000;
+constexpr int kKeepaliveTimeoutMs = 2000;
+
+// Never shared with another channel to the same address, so that each link has its own connection.
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+}  // namespace gyre

@@ -1,0 +1,97 @@
+// One stream to one peer.
+#include "server/rpc/peer_link.h"
+
+#include <utility>
+
+#include "server/rpc/channel.h"
+#include "server/rpc/convert_peer.h"
+
+namespace gyre {
+
+std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, Inbox<Input>& lane, RpcCounters& counters,
+                                         const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), lane, counters));
+  link->self_ = link;
+  link->stub_ = v1::Peer::NewStub(OpenChannel(link->ends_.address, credentials));
+  link->stub_->async()->Link(&link->context_, link.get());
+  link->AddHold();  // writes start outside of reactions
+  absl::MutexLock lock(&link->mutex_);
+  link->outgoing_.push_back({link->NewFrame(0)});
+  link->WriteNext();
+  link->StartRead(&link->welcome_);
+  link->StartCall();
+  return link;
+}
+
+v1::Frame PeerLink::NewFrame(uint64_t layout_epoch) const {
+  v1::Frame frame;
+  frame.set_cluster_id(ends_.cluster_id);
+  frame.set_from(ends_.self.value);
+  frame.set_layout_epoch(layout_epoch);
+  frame.set_format(kPeerFormat);
+  return frame;
+}
+
+void PeerLink::Send(uint64_t layout_epoch, std::vector<Message> batch) {
+  absl::MutexLock lock(&mutex_);
+  if (!held_ || !up() || waiting_bytes_ > kWaitingBytesMax) {
+    counters_.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
+    return;
+  }
+  counters_.peer_messages_sent.fetch_add(batch.size(), std::memory_order_relaxed);
+  for (Message& message : batch) {
+    const size_t bytes = WireBytes(message);
+    const bool being_written = outgoing_.size() == 1 && writing_;
+    if (outgoing_.empty() || being_written || outgoing_.back().bytes + bytes > kFrameBytesMax ||
+        outgoing_.back().frame.layout_epoch() != layout_epoch) {
+      outgoing_.push_back({NewFrame(layout_epoch)});
+    }
+    outgoing_.back().bytes += bytes;
+    waiting_bytes_ += bytes;
+    FromMessage(std::move(message), *outgoing_.back().frame.add_messages());
+  }
+  WriteNext();
+}
+
+void PeerLink::WriteNext() {
+  if (writing_ || !held_ || outgoing_.empty()) return;
+  writing_ = true;
+  StartWrite(&outgoing_.front().frame);
+}
+
+void PeerLink::OnWriteDone(bool ok) {
+  absl::MutexLock lock(&mutex_);
+  writing_ = false;
+  waiting_bytes_ -= outgoing_.front().bytes;
+  outgoing_.pop_front();
+  if (!ok) return Close();
+  WriteNext();
+}
+
+// The first read brings the welcome; the second ends only with the stream.
+void PeerLink::OnReadDone(bool ok) {
+  absl::MutexLock lock(&mutex_);
+  if (!ok || welcome_.node() != ends_.peer.value) {
+    context_.TryCancel();
+    return Close();
+  }
+  if (!up_.exchange(true, std::memory_order_acq_rel)) lane_.Push(PeerUp{ends_.peer});
+  StartRead(&welcome_);
+}
+
+void PeerLink::Close() {
+  if (!std::exchange(held_, false)) return;
+  context_.TryCancel();
+  RemoveHold();
+}
+
+void PeerLink::OnDone(const grpc::Status&) {
+  if (up_.exchange(false, std::memory_order_acq_rel)) {
+    counters_.links_broken.fetch_add(1, std::memory_order_relaxed);
+    lane_.Push(PeerDown{ends_.peer});
+  }
+  const std::shared_ptr<PeerLink> last = std::move(self_);
+  ended_.Notify();
+}
+
+}  // namespace gyre

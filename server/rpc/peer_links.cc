@@ -1,0 +1,90 @@
+// Peer links: one stream to every other member.
+#include "server/rpc/peer_links.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/rpc/peer_link.h"
+
+namespace gyre {
+namespace {
+
+constexpr Micros kRetryFirst = Millis(50);
+constexpr Micros kRetryMost = Millis(1000);
+
+Micros RetryAfter(int failures) {
+  const int64_t wait = kRetryFirst.value << std::min(failures, 10);
+  return std::min(Micros{wait}, kRetryMost);
+}
+
+}  // namespace
+
+PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
+                     std::shared_ptr<grpc::ChannelCredentials> credentials)
+    : self_(self), clock_(clock), lane_(lane), counters_(counters), credentials_(std::move(credentials)) {}
+
+void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
+  const Micros now = clock_.Read().steady;
+  absl::MutexLock lock(&mutex_);
+  if (stopped_) return;
+  cluster_id_ = view.layout.cluster_id;
+  for (const Member& member : view.layout.members) {
+    const auto info = known.find(member.id);
+    if (member.id == self_ || info == known.end() || info->second.peer_address.empty()) continue;
+    Peer& peer = peers_[member.id];
+    if (peer.link != nullptr && peer.address != info->second.peer_address) peer.link->Cancel();  // it moved
+    if (peer.link != nullptr && peer.link->up()) peer.failures = 0;
+    if (peer.link != nullptr && peer.link->ended()) {
+      peer.link = nullptr;
+      peer.retry_at = now + RetryAfter(peer.failures++);
+    }
+    if (peer.link != nullptr || now < peer.retry_at) continue;
+    peer.address = info->second.peer_address;
+    peer.link = PeerLink::Open({cluster_id_, self_, member.id, peer.address}, lane_, counters_, credentials_);
+  }
+  for (auto it = peers_.begin(); it != peers_.end();) {
+    const auto next = std::next(it);
+    if (view.ring.IndexOf(it->first) < 0) {
+      if (it->second.link != nullptr) it->second.link->Cancel();
+      peers_.erase(it);
+    }
+    it = next;
+  }
+}
+
+void PeerLinks::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+  std::shared_ptr<PeerLink> link;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto peer = peers_.find(to);
+    if (peer != peers_.end()) link = peer->second.link;
+  }
+  if (link != nullptr) {
+    link->Send(layout_epoch, std::move(batch));
+  } else {
+    counters_.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
+  }
+}
+
+bool PeerLinks::Up(NodeId node) const {
+  if (node == self_) return true;
+  absl::MutexLock lock(&mutex_);
+  const auto peer = peers_.find(node);
+  return peer != peers_.end() && peer->second.link != nullptr && peer->second.link->up();
+}
+
+void PeerLinks::Stop() {
+  std::vector<std::shared_ptr<PeerLink>> links;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+    for (auto& [id, peer] : peers_) {
+      if (peer.link != nullptr) links.push_back(std::move(peer.link));
+    }
+    peers_.clear();
+  }
+  for (const auto& link : links) link->Cancel();
+  for (const auto& link : links) link->WaitForEnd();
+}
+
+}  // namespace gyre

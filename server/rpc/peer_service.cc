@@ -1,0 +1,99 @@
+// The peers' service.
+#include "server/rpc/peer_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/rpc/convert_control.h"
+#include "server/rpc/convert_peer.h"
+#include "server/rpc/peer_link.h"
+#include "server/rpc/status.h"
+
+namespace gyre {
+namespace {
+
+// The receiving end of a link.
+class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
+ public:
+  explicit Incoming(Backend& backend) : backend_(backend) { StartRead(&frame_); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return End(grpc::Status::OK);
+    if (!from_) {
+      if (absl::Status status = Introduce(); !status.ok()) {
+        backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
+        return End(ToGrpc(status));
+      }
+      StartWrite(&welcome_);
+      return StartRead(&frame_);
+    }
+    Deliver();
+    StartRead(&frame_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void End(const grpc::Status& status) { Finish(status); }
+
+  // Who speaks, and whether it may.
+  absl::Status Introduce() {
+    const std::shared_ptr<const View> view = backend_.state.view();
+    const NodeId from{frame_.from()};
+    if (view == nullptr) return absl::UnavailableError("this node has not joined a cluster yet");
+    if (frame_.cluster_id() != view->layout.cluster_id) {
+      return absl::FailedPreconditionError("node " + ToString(from) + " is of cluster " +
+                                           ToString(Token{frame_.cluster_id()}) + ", this is cluster " +
+                                           ToString(Token{view->layout.cluster_id}));
+    }
+    if (frame_.format() != kPeerFormat) {
+      return absl::FailedPreconditionError("the peer speaks format " + std::to_string(frame_.format()) +
+                                           ", this node speaks " + std::to_string(kPeerFormat));
+    }
+    if (view->ring.IndexOf(from) < 0 || from == backend_.self) {
+      return absl::FailedPreconditionError("node " + ToString(from) + " is no other member of this cluster");
+    }
+    from_ = from;
+    welcome_.set_node(backend_.self.value);
+    return absl::OkStatus();
+  }
+
+  void Deliver() {
+    std::vector<Input> inputs;
+    inputs.reserve(static_cast<size_t>(frame_.messages_size()));
+    for (v1::PeerMessage& wire : *frame_.mutable_messages()) {
+      absl::StatusOr<Message> message = ToMessage(std::move(wire));
+      if (message.ok()) {
+        inputs.push_back(FromPeer{from_, frame_.layout_epoch(), *std::move(message)});
+      } else {
+        backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    backend_.counters.peer_frames_received.fetch_add(1, std::memory_order_relaxed);
+    backend_.counters.peer_messages_received.fetch_add(inputs.size(), std::memory_order_relaxed);
+    backend_.lane.PushAll(std::move(inputs));
+  }
+
+  Backend& backend_;
+  NodeId from_;
+  v1::Frame frame_;
+  v1::LinkWelcome welcome_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome>* PeerService::Link(grpc::CallbackServerContext*) {
+  return new Incoming(backend_);
+}
+
+grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context, const v1::ControlMessage* request,
+                                            v1::ControlReceipt*) {
+  absl::StatusOr<control::Message> message = ToControl(*request);
+  if (!message.ok()) {
+    backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
+    return Finished(context, message.status());
+  }
+  backend_.control.Receive(*std::move(message));
+  return Finished(context, absl::OkStatus());
+}
+
+}  // namespace gyre

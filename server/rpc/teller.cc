@@ -1,0 +1,51 @@
+// Tells other nodes about membership.
+#include "server/rpc/teller.h"
+
+#include <chrono>
+#include <utility>
+
+#include "server/rpc/channel.h"
+#include "server/rpc/convert_control.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{2};
+
+struct Telling {
+  grpc::ClientContext context;
+  v1::ControlMessage message;
+  v1::ControlReceipt receipt;
+  std::shared_ptr<v1::Peer::Stub> stub;
+};
+
+}  // namespace
+
+void Teller::Tell(const std::string& address, const control::Message& message) {
+  auto telling = std::make_shared<Telling>();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_ || under_way_ >= kUnderWayMax) return;
+    if (stubs_.size() >= kStubsMax) stubs_.clear();
+    std::shared_ptr<v1::Peer::Stub>& stub = stubs_[address];
+    if (stub == nullptr) stub = v1::Peer::NewStub(OpenChannel(address, credentials_));
+    telling->stub = stub;
+    ++under_way_;
+  }
+  FromControl(message, telling->message);
+  telling->context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  telling->stub->async()->Tell(&telling->context, &telling->message, &telling->receipt,
+                               [this, telling](const grpc::Status&) {
+                                 absl::MutexLock lock(&mutex_);
+                                 --under_way_;
+                               });
+}
+
+void Teller::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return under_way_ == 0; };
+  mutex_.Await(absl::Condition(&none));
+}
+
+}  // namespace gyre

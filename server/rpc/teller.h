@@ -1,0 +1,37 @@
+// Tells other nodes about membership: one unary call per message, and nobody waits for its end.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/synchronization/mutex.h>
+
+#include <memory>
+#include <string>
+
+#include "proto/peer.grpc.pb.h"
+#include "server/core/membership_messages.h"
+
+namespace gyre {
+
+// Threads: thread-safe.
+class Teller {
+ public:
+  explicit Teller(std::shared_ptr<grpc::ChannelCredentials> credentials) : credentials_(std::move(credentials)) {}
+  ~Teller() { Stop(); }
+
+  // Dropped when too many calls are under way: gossip says it again.
+  void Tell(const std::string& address, const control::Message& message);
+  // Waits for the calls under way, each of which ends by its deadline. Idempotent.
+  void Stop();
+
+ private:
+  static constexpr int kUnderWayMax = 1024;
+  static constexpr size_t kStubsMax = 4096;
+
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<std::string, std::shared_ptr<v1::Peer::Stub>> stubs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gyre
