@@ -2,11 +2,10 @@
 #include "server/gyred.h"
 
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
-#include <sys/random.h>
-
 #include <map>
 #include <optional>
+#include <spdlog/spdlog.h>
+#include <sys/random.h>
 #include <utility>
 
 #include "server/core/node.h"
@@ -47,7 +46,8 @@ absl::Status ClaimStore(Engine& engine, const Identity& identity) {
                                          ToString(identity.node()) + "); put back the right one");
   }
   if (!absl::IsNotFound(owner.status())) return owner.status();
-  const EngineWrite claim = {Table::kMeta, std::string(kMetaOwner), std::make_shared<const std::string>(self)};
+  const EngineWrite claim = {Table::kMeta, std::string(kMetaOwner),
+                             std::make_shared<const std::string>(self)};
   return engine.Apply({&claim, 1}, Durability::kDisk, "");
 }
 
@@ -154,15 +154,16 @@ absl::StatusOr<Membership> RunningNode::MakeMembership() {
   if (membership.view() != nullptr && recorded != 0 && recorded != membership.view()->layout.cluster_id) {
     return absl::FailedPreconditionError("the store in " + identity_.store_dir() + " is of cluster " +
                                          ToString(Token{membership.view()->layout.cluster_id}) +
-                                         " but the identity beside it is of cluster " + ToString(Token{recorded}) +
-                                         "; put back the right one");
+                                         " but the identity beside it is of cluster " +
+                                         ToString(Token{recorded}) + "; put back the right one");
   }
   return membership;
 }
 
 ControlThread::Hooks RunningNode::MembershipHooks() {
   return {
-      .tell = [this](const std::string& address, const control::Message& message) { teller_.Tell(address, message); },
+      .tell = [this](const std::string& address,
+                     const control::Message& message) { teller_.Tell(address, message); },
       .new_view = [this](std::shared_ptr<const View> view) { Joined(std::move(view)); },
       .known =
           [this](const ClusterState::Known& known) {
@@ -171,7 +172,8 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
       .facts =
           [this] {
             const Engine::Size size = engine_->EstimateSize();
-            return NodeFactsValue{.keys = size.keys, .bytes = size.bytes, .version = std::string(kGyredVersion)};
+            return NodeFactsValue{
+                .keys = size.keys, .bytes = size.bytes, .version = std::string(kGyredVersion)};
           },
       .log = [](const std::string& sentence) { spdlog::info("{}", sentence); },
   };
@@ -201,7 +203,8 @@ absl::Status RunningNode::Serve() {
   if (!membership.ok()) return membership.status();
   const Now now = clock_.Read();
   Node::Config node = {.self = identity_.node(), .limits = LimitsOf(config_), .first_op = now.wall_ms << 20};
-  lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms), Runtime{clock_, network_, disk_}, inbox_);
+  lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms),
+                Runtime{clock_, network_, disk_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
   network_.SetControl(&*control_);
   AddNodeMetrics(metrics_, {counters_, disk_, *engine_, state_});
@@ -221,8 +224,8 @@ absl::Status RunningNode::Serve() {
       *backend_, {config_.listen.client, config_.listen.peer, grpc::InsecureServerCredentials()});
   if (!servers.ok()) return servers.status();
   servers_ = *std::move(servers);
-  auto http = HttpServer::Start(config_.listen.http,
-                                {.metrics = [this] { return metrics_.Text(); }, .ready = [this] { return Ready(); }});
+  auto http = HttpServer::Start(config_.listen.http, {.metrics = [this] { return metrics_.Text(); },
+                                                      .ready = [this] { return Ready(); }});
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
   servers_->SetServing(true);
@@ -248,7 +251,8 @@ void RunningNode::Drain() {
   teller_.Stop();
   links_.Stop();
   const auto finish = [&](Store& store) {
-    if (absl::Status status = store.SaveSums(); !status.ok()) spdlog::warn("{}", std::string(status.message()));
+    if (absl::Status status = store.SaveSums(); !status.ok())
+      spdlog::warn("{}", std::string(status.message()));
     if (!clean) return;
     const EngineWrite mark = {Table::kMeta, std::string(kMetaActor),
                               std::make_shared<const std::string>(EncodeActorState(*clean))};

@@ -1,7 +1,6 @@
 // gyred: reads its settings, serves until it is told to stop, ends cleanly.
-#include <signal.h>
-
 #include <cstdio>
+#include <signal.h>
 #include <string>
 #include <vector>
 

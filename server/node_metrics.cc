@@ -21,7 +21,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   count("gyre_peer_frames_received_total", "Frames received from peers.", rpc.peer_frames_received);
   count("gyre_peer_messages_received_total", "Messages received from peers.", rpc.peer_messages_received);
   count("gyre_peer_messages_sent_total", "Messages sent to peers.", rpc.peer_messages_sent);
-  count("gyre_peer_messages_dropped_total", "Messages dropped because a link was down or full.", rpc.peer_messages_dropped);
+  count("gyre_peer_messages_dropped_total", "Messages dropped because a link was down or full.",
+        rpc.peer_messages_dropped);
   count("gyre_peer_messages_refused_total", "Messages refused: garbled, of a foreign cluster or a stranger.",
         rpc.peer_messages_refused);
   count("gyre_peer_links_broken_total", "Links to peers that broke.", rpc.links_broken);
@@ -34,10 +35,12 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   };
   total("gyre_commit_batches_total", "Batches made durable, or tried.", [&disk] { return disk.batches(); });
   total("gyre_commit_rows_total", "Rows in these batches.", [&disk] { return disk.rows(); });
-  total("gyre_commit_failures_total", "Batches that could not be made durable.", [&disk] { return disk.failures(); });
+  total("gyre_commit_failures_total", "Batches that could not be made durable.",
+        [&disk] { return disk.failures(); });
 
   Engine& engine = parts.engine;
-  gauge("gyre_store_keys", "Rows on disk, an estimate, tombstones included.", [&engine] { return engine.EstimateSize().keys; });
+  gauge("gyre_store_keys", "Rows on disk, an estimate, tombstones included.",
+        [&engine] { return engine.EstimateSize().keys; });
   gauge("gyre_store_bytes", "Bytes on disk.", [&engine] { return engine.EstimateSize().bytes; });
 
   ClusterState& state = parts.state;
@@ -45,7 +48,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
     const std::shared_ptr<const View> view = state.view();
     return view ? view->layout.epoch : 0;
   });
-  gauge("gyre_nodes_known", "Nodes that were heard of, this one included.", [&state] { return state.known()->size(); });
+  gauge("gyre_nodes_known", "Nodes that were heard of, this one included.",
+        [&state] { return state.known()->size(); });
 }
 
 }  // namespace gyre

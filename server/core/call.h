@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>

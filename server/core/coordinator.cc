@@ -10,17 +10,23 @@ namespace gyre {
 
 void Coordinator::Begin(const Turn& turn, Origin origin, Call call, Micros deadline) {
   if (turn.view == nullptr) {
-    return Fail(turn, origin,
-                absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others"));
+    return Fail(
+        turn, origin,
+        absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others"));
   }
   if (ops_.size() >= limits_.calls_in_flight) {
-    return Fail(turn, origin, absl::ResourceExhaustedError("this node works on " + std::to_string(ops_.size()) +
-                                                           " calls already, its limit; send more slowly"));
+    return Fail(turn, origin,
+                absl::ResourceExhaustedError("this node works on " + std::to_string(ops_.size()) +
+                                             " calls already, its limit; send more slowly"));
   }
-  if (auto* put = std::get_if<PutCall>(&call)) return BeginWrite(turn, origin, std::move(*put), false, deadline);
+  if (auto* put = std::get_if<PutCall>(&call))
+    return BeginWrite(turn, origin, std::move(*put), false, deadline);
   if (auto* del = std::get_if<DeleteCall>(&call)) {
-    PutCall write = {.keyspace = std::move(del->keyspace), .key = std::move(del->key), .w = del->w,
-                     .strict = del->strict, .context = std::move(del->context)};
+    PutCall write = {.keyspace = std::move(del->keyspace),
+                     .key = std::move(del->key),
+                     .w = del->w,
+                     .strict = del->strict,
+                     .context = std::move(del->context)};
     return BeginWrite(turn, origin, std::move(write), true, deadline);
   }
   if (auto* get = std::get_if<GetCall>(&call)) return BeginRead(turn, origin, std::move(*get), deadline);

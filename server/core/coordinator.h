@@ -1,11 +1,10 @@
 // The coordinator's half of the protocol: clients' calls, from the first check to the one reply.
 //
-// A put or delete is coordinated by a primary replica of its key: it changes its own row and sends the whole record to
-// the others. A get or scan is coordinated by any node.
+// A put or delete is coordinated by a primary replica of its key: it changes its own row and sends the whole
+// record to the others. A get or scan is coordinated by any node.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,37 +37,40 @@ class Coordinator {
       : limits_(limits), replica_(replica), next_op_(first_op) {}
 
   void Begin(const Turn& turn, Origin origin, Call call, Micros deadline);
-  void Refuse(const Turn& turn, const Origin& origin, absl::Status status) const { Fail(turn, origin, std::move(status)); }
-  void Resume(const Turn& turn, OpId op);                       // the row of a write is in hand
+  void Refuse(const Turn& turn, const Origin& origin, absl::Status status) const {
+    Fail(turn, origin, std::move(status));
+  }
+  void Resume(const Turn& turn, OpId op);  // the row of a write is in hand
   void RowUnreadable(const Turn& turn, OpId op, const absl::Status& status);
   void StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCode code);
   void FetchReply(const Turn& turn, NodeId from, OpId op, const peer::FetchReply& reply);
   void FetchPageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPageReply reply);
   void ForwardReply(const Turn& turn, NodeId from, OpId op, CallResult result);
   void PeerLost(const Turn& turn, NodeId node);
-  void ClockAdvanced(const Turn& turn);                         // writes that waited for the clock go on
+  void ClockAdvanced(const Turn& turn);  // writes that waited for the clock go on
   void Tick(const Turn& turn);
 
   std::optional<Micros> next_deadline() const;
   size_t calls_in_flight() const { return ops_.size(); }
 
  private:
-  // A put or delete that this node coordinates. Its stages: get the row in hand; perhaps read a quorum; mint and store.
+  // A put or delete that this node coordinates. Its stages: get the row in hand; perhaps read a quorum; mint
+  // and store.
   struct WriteOp {
     Origin origin;
-    std::shared_ptr<const View> view;   // keeps `keyspace` alive
+    std::shared_ptr<const View> view;  // keeps `keyspace` alive
     const KeyspaceSpec* keyspace = nullptr;
     bool is_delete = false;
-    PutCall call;                       // of a delete: without value
+    PutCall call;  // of a delete: without value
     std::string row_key;
     ReplicaSet replicas;
     int need = 0;
     uint64_t expires_ms = 0;
     std::optional<CausalContext> context;
-    std::optional<Gather> gather;       // the quorum read before the write, if it needs one
-    RecordBytes found;                  // what that found
-    Quorum quorum;                      // of the stores; without replicas until they are sent
-    std::string context_after;          // encoded
+    std::optional<Gather> gather;  // the quorum read before the write, if it needs one
+    RecordBytes found;             // what that found
+    Quorum quorum;                 // of the stores; without replicas until they are sent
+    std::string context_after;     // encoded
   };
   struct ReadOp {
     Origin origin;
@@ -78,7 +80,7 @@ class Coordinator {
     Gather gather;
     Micros started;
     Micros deadline;
-    bool replied = false;               // kept for late answers, to which a repair may be owed
+    bool replied = false;  // kept for late answers, to which a repair may be owed
   };
   struct ScanOp {
     Origin origin;
@@ -86,7 +88,7 @@ class Coordinator {
     const KeyspaceSpec* keyspace = nullptr;
     ScanCall call;
     size_t rows_max = 0;
-    std::string range_end;              // row key at which the range that is read ends
+    std::string range_end;  // row key at which the range that is read ends
     bool last_range = false;
     ScanMerge merge;
   };
@@ -110,7 +112,8 @@ class Coordinator {
   void Repair(const Turn& turn, const ReadOp& op) const;
   void BeginScan(const Turn& turn, Origin origin, ScanCall call, Micros deadline);
   void SettleScan(const Turn& turn, OpId id, ScanOp& op);
-  absl::Status FillPage(const Turn& turn, const ScanOp& op, const std::vector<Row>& rows, ScanResult& page) const;
+  absl::Status FillPage(const Turn& turn, const ScanOp& op, const std::vector<Row>& rows,
+                        ScanResult& page) const;
   // coordinator.cc
   void Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline);
   const std::vector<ReplicaRange>& RangesFor(const Turn& turn, int n);
@@ -142,7 +145,7 @@ class Coordinator {
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
   std::vector<OpId> waiting_for_clock_;
   LatencyQuantile fetch_latency_;
-  std::shared_ptr<const View> ranges_of_;  // the view that ranges_ was computed for
+  std::shared_ptr<const View> ranges_of_;            // the view that ranges_ was computed for
   std::map<int, std::vector<ReplicaRange>> ranges_;  // by number of replicas
 };
 

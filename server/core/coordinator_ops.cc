@@ -11,7 +11,8 @@ const std::string kDefaultKeyspace = "default";
 }  // namespace
 
 absl::Status OutcomeUnknown(const std::string& why) {
-  return absl::UnknownError("outcome unknown: " + why + "; the write may still take effect. Read the key to see");
+  return absl::UnknownError("outcome unknown: " + why +
+                            "; the write may still take effect. Read the key to see");
 }
 
 absl::Status WriteTimedOut(const Quorum& quorum) {
@@ -31,14 +32,16 @@ absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<Replic
                                    const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas) {
   const ReplicaCount& count = asked ? *asked : usual;
   if (CountOf(count, keyspace.n) == 0) {
-    return absl::InvalidArgumentError(std::string(field) + " is " + std::to_string(count.count) + " but must be 1 to " +
-                                      std::to_string(keyspace.n) + ", the replicas of keyspace \"" + keyspace.name +
+    return absl::InvalidArgumentError(std::string(field) + " is " + std::to_string(count.count) +
+                                      " but must be 1 to " + std::to_string(keyspace.n) +
+                                      ", the replicas of keyspace \"" + keyspace.name +
                                       "\", or one, quorum or all");
   }
   const int need = CountOf(count, replicas);
   if (need == 0) {
-    return absl::UnavailableError(std::string(field) + " is " + std::to_string(count.count) + " but the cluster has " +
-                                  std::to_string(replicas) + " node(s); add nodes or ask for fewer replicas");
+    return absl::UnavailableError(std::string(field) + " is " + std::to_string(count.count) +
+                                  " but the cluster has " + std::to_string(replicas) +
+                                  " node(s); add nodes or ask for fewer replicas");
   }
   return need;
 }
@@ -56,7 +59,8 @@ absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::st
   const std::string& wanted = name.empty() ? kDefaultKeyspace : name;
   const KeyspaceSpec* keyspace = view.Keyspace(wanted);
   if (keyspace == nullptr) {
-    return absl::InvalidArgumentError("keyspace \"" + wanted + "\" does not exist; create it with: gyre keyspace create");
+    return absl::InvalidArgumentError("keyspace \"" + wanted +
+                                      "\" does not exist; create it with: gyre keyspace create");
   }
   return keyspace;
 }

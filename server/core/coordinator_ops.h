@@ -3,7 +3,6 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-
 #include <optional>
 #include <string>
 
@@ -20,9 +19,9 @@ absl::Status OutcomeUnknown(const std::string& why);
 absl::Status WriteTimedOut(const Quorum& quorum);
 absl::Status ReadTimedOut(const Quorum& quorum);
 
-// The number of replicas that must answer: what was asked for, else what the keyspace says. INVALID_ARGUMENT naming
-// `field` when it can never be; UNAVAILABLE when the cluster has fewer nodes than that now. `replicas`: how many
-// replicas the key has.
+// The number of replicas that must answer: what was asked for, else what the keyspace says. INVALID_ARGUMENT
+// naming `field` when it can never be; UNAVAILABLE when the cluster has fewer nodes than that now.
+// `replicas`: how many replicas the key has.
 absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
                                    const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas);
 

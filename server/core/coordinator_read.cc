@@ -41,8 +41,12 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
   const OpId id = next_op_++;
   std::string row_key = MakeRowKey((*keyspace)->id, token.value, call.key);
   ReadOp& op = Add(id,
-                   ReadOp{.origin = origin, .view = turn.view, .keyspace = *keyspace, .key = std::move(call.key),
-                          .gather = Gather(replicas, *need, std::move(row_key)), .started = turn.now.steady,
+                   ReadOp{.origin = origin,
+                          .view = turn.view,
+                          .keyspace = *keyspace,
+                          .key = std::move(call.key),
+                          .gather = Gather(replicas, *need, std::move(row_key)),
+                          .started = turn.now.steady,
                           .deadline = deadline},
                    deadline);
   if (*need < replicas.size()) AlarmAt(turn.now.steady + fetch_latency_.p95(), id);
@@ -54,7 +58,8 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
   const Fanout& fanout = op.gather.fanout();
   if (fanout.verdict() == Verdict::kPending) return;
   if (fanout.verdict() == Verdict::kLost) {
-    Fail(turn, op.origin, absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+    Fail(turn, op.origin,
+         absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
     ops_.erase(id);
     return;
   }
@@ -97,11 +102,13 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
   RowKeyParts at = {.keyspace = keyspace.id};
   if (!call.cursor.empty() &&
       (!ParseRowKey(call.cursor, at) || at.keyspace != keyspace.id || call.cursor.size() > kRowKeyBytesMax)) {
-    return Fail(turn, origin, absl::InvalidArgumentError("cursor is not one that a scan of this keyspace returned"));
+    return Fail(turn, origin,
+                absl::InvalidArgumentError("cursor is not one that a scan of this keyspace returned"));
   }
   if (call.limit > ScanCall::kRowsMax) {
-    return Fail(turn, origin, absl::InvalidArgumentError("limit is " + std::to_string(call.limit) +
-                                                         "; it must be 1 to 1000, or 0 for the server's choice"));
+    return Fail(turn, origin,
+                absl::InvalidArgumentError("limit is " + std::to_string(call.limit) +
+                                           "; it must be 1 to 1000, or 0 for the server's choice"));
   }
   const ReplicaRange& range = RangeOf(RangesFor(turn, keyspace.n), Token{at.token});
   const bool last = range.whole() || range.end < Token{at.token} || range.end.value == kLastToken;
@@ -117,8 +124,13 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
   };
   const OpId id = next_op_++;
   ScanOp& op = Add(id,
-                   ScanOp{.origin = origin, .view = turn.view, .keyspace = &keyspace, .call = std::move(call),
-                          .rows_max = rows_max, .range_end = page.end, .last_range = last,
+                   ScanOp{.origin = origin,
+                          .view = turn.view,
+                          .keyspace = &keyspace,
+                          .call = std::move(call),
+                          .rows_max = rows_max,
+                          .range_end = page.end,
+                          .last_range = last,
                           .merge = ScanMerge(replicas, *need, std::move(page))},
                    deadline);
   op.merge.Start(turn, id);
@@ -129,7 +141,8 @@ void Coordinator::SettleScan(const Turn& turn, OpId id, ScanOp& op) {
   const Fanout& fanout = op.merge.fanout();
   if (fanout.verdict() == Verdict::kPending) return;
   if (fanout.verdict() == Verdict::kLost) {
-    Fail(turn, op.origin, absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+    Fail(turn, op.origin,
+         absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
     ops_.erase(id);
     return;
   }

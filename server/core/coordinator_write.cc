@@ -26,14 +26,16 @@ const Version* FindWrite(const Record& record, const WriteId& id) {
 
 void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline) {
   WriteOp op = {.origin = origin, .view = turn.view, .is_delete = is_delete, .call = std::move(call)};
-  if (absl::Status status = PrepareWrite(turn, op); !status.ok()) return Fail(turn, origin, std::move(status));
+  if (absl::Status status = PrepareWrite(turn, op); !status.ok())
+    return Fail(turn, origin, std::move(status));
   if (op.replicas.SlotOf(turn.self) < 0) {
     const auto ids = op.replicas.ids();
     const auto to = std::find_if(ids.begin(), ids.end(), [&](NodeId node) { return turn.Up(node); });
     assert(to != ids.end());  // enough of them are up
     if (origin.forwarded_by) {
-      return Fail(turn, origin, absl::UnavailableError("the nodes disagree on who holds this key: a new layout is on "
-                                                       "its way. Nothing was changed; try again"));
+      return Fail(turn, origin,
+                  absl::UnavailableError("the nodes disagree on who holds this key: a new layout is on "
+                                         "its way. Nothing was changed; try again"));
     }
     if (!is_delete) return Forward(turn, origin, *to, std::move(op.call), deadline);
     return Forward(turn, origin, *to,
@@ -53,8 +55,9 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
   op.keyspace = *keyspace;
   if (absl::Status status = CheckKey(op.call.key); !status.ok()) return status;
   if (op.call.value.size() > limits_.value_bytes) {
-    return absl::InvalidArgumentError("value has " + std::to_string(op.call.value.size()) + " bytes; the limit is " +
-                                      std::to_string(limits_.value_bytes) + " (limits.value_bytes)");
+    return absl::InvalidArgumentError("value has " + std::to_string(op.call.value.size()) +
+                                      " bytes; the limit is " + std::to_string(limits_.value_bytes) +
+                                      " (limits.value_bytes)");
   }
   if (op.call.ttl_ms && (*op.call.ttl_ms < kTtlMillisMin || *op.call.ttl_ms > kTtlMillisMax)) {
     return absl::InvalidArgumentError("ttl is " + std::to_string(*op.call.ttl_ms) +
@@ -63,7 +66,8 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
   const uint64_t ttl_ms = op.call.ttl_ms ? static_cast<uint64_t>(*op.call.ttl_ms) : op.keyspace->ttl_ms;
   op.expires_ms = ttl_ms == 0 ? 0 : turn.now.wall_ms + ttl_ms;
   if (op.call.retry && op.call.write_id.empty()) {
-    return absl::InvalidArgumentError("write_id is empty; a retry must carry the write_id of the first attempt");
+    return absl::InvalidArgumentError(
+        "write_id is empty; a retry must carry the write_id of the first attempt");
   }
   if (op.call.context) {
     absl::StatusOr<CausalContext> context = DecodeContext(*op.call.context, op.keyspace->id, op.call.key);
@@ -101,13 +105,15 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   }
   if (const Version* known = FindWrite(record, op->call.write_id)) {
     // A retry of a put that arrived: answer with what it did, once enough replicas have it.
-    op->context_after = EncodeContext(ContextAfterWrite(record, known->dot, op->context ? &*op->context : nullptr),
-                                      op->keyspace->id, op->call.key);
+    op->context_after =
+        EncodeContext(ContextAfterWrite(record, known->dot, op->context ? &*op->context : nullptr),
+                      op->keyspace->id, op->call.key);
     return Store(turn, id, *op, *base);
   }
   const uint64_t far_ahead = CounterOfMillis(turn.now.wall_ms + limits_.drift_ms);
-  const bool unproven = op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
-                                        (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
+  const bool unproven =
+      op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
+                      (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
   const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context);
   if (must_read && !op->found && !op->gather) {
     op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
@@ -115,8 +121,10 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
     return SettleGather(turn, id, *op);
   }
   if (unproven && op->context->seen.Max() > far_ahead) {
-    return FailWrite(turn, id, absl::InvalidArgumentError(
-                                   "context is from the future: no replica has seen what it claims. Read the key again"));
+    return FailWrite(
+        turn, id,
+        absl::InvalidArgumentError(
+            "context is from the future: no replica has seen what it claims. Read the key again"));
   }
   // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
   if (unproven) op->context->has_own = false;
@@ -126,9 +134,10 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
 void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
   if (op.gather->fanout().verdict() == Verdict::kPending) return;
   if (op.gather->fanout().verdict() == Verdict::kLost) {
-    return FailWrite(turn, id, absl::UnavailableError("the read before the write failed: " +
-                                                      DescribeMissing(turn, op.replicas, op.replicas.size() / 2 + 1) +
-                                                      "; nothing was changed"));
+    return FailWrite(turn, id,
+                     absl::UnavailableError("the read before the write failed: " +
+                                            DescribeMissing(turn, op.replicas, op.replicas.size() / 2 + 1) +
+                                            "; nothing was changed"));
   }
   absl::StatusOr<RecordBytes> found = op.gather->Merged(op.keyspace->conflict);
   if (!found.ok()) return FailWrite(turn, id, found.status());
@@ -156,21 +165,26 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record recor
     ApplyDelete(record, *dot, *context, op.keyspace->conflict);
   } else {
     ApplyPut(record,
-             {.dot = *dot, .write_id = op.call.write_id, .retried = op.call.retry, .expires_ms = op.expires_ms,
+             {.dot = *dot,
+              .write_id = op.call.write_id,
+              .retried = op.call.retry,
+              .expires_ms = op.expires_ms,
               .value = std::move(op.call.value)},
              context, op.keyspace->conflict);
   }
   const size_t siblings = record.versions.size();
   if (siblings > limits_.siblings && siblings > siblings_before) {
-    return FailWrite(turn, id, absl::ResourceExhaustedError(
-                                   "the key has " + std::to_string(siblings_before) +
-                                   " siblings, the limit (limits.siblings); read it and write with its context"));
+    return FailWrite(turn, id,
+                     absl::ResourceExhaustedError(
+                         "the key has " + std::to_string(siblings_before) +
+                         " siblings, the limit (limits.siblings); read it and write with its context"));
   }
   auto bytes = std::make_shared<const std::string>(EncodeRecord(record));
   if (bytes->size() > limits_.record_bytes && bytes->size() > bytes_before) {
-    return FailWrite(turn, id, absl::ResourceExhaustedError(
-                                   "all siblings of the key together would have " + std::to_string(bytes->size()) +
-                                   " bytes, over the limit (limits.record_bytes); read it and write with its context"));
+    return FailWrite(turn, id,
+                     absl::ResourceExhaustedError(
+                         "all siblings of the key together would have " + std::to_string(bytes->size()) +
+                         " bytes, over the limit (limits.record_bytes); read it and write with its context"));
   }
   op.context_after = EncodeContext(ContextAfterWrite(record, *dot, context), op.keyspace->id, op.call.key);
   Store(turn, id, op, std::move(bytes));
@@ -209,20 +223,24 @@ void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
     case Verdict::kPending:
       return;
     case Verdict::kMet:
-      Reply(turn, op.origin,
-            {.result = WriteResult{.context = std::move(op.context_after), .acks = op.quorum.acks(), .is_delete = op.is_delete}});
+      Reply(
+          turn, op.origin,
+          {.result = WriteResult{
+               .context = std::move(op.context_after), .acks = op.quorum.acks(), .is_delete = op.is_delete}});
       break;
     case Verdict::kLost:
-      Fail(turn, op.origin, OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +
-                                           " replicas confirmed the write and too many of the others failed"));
+      Fail(turn, op.origin,
+           OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +
+                          " replicas confirmed the write and too many of the others failed"));
       break;
   }
   ops_.erase(id);
 }
 
 void Coordinator::RowUnreadable(const Turn& turn, OpId id, const absl::Status& status) {
-  FailWrite(turn, id, absl::UnavailableError("the coordinator cannot read its copy of the key: " +
-                                             std::string(status.message()) + "; nothing was changed"));
+  FailWrite(turn, id,
+            absl::UnavailableError("the coordinator cannot read its copy of the key: " +
+                                   std::string(status.message()) + "; nothing was changed"));
 }
 
 void Coordinator::FailWrite(const Turn& turn, OpId id, absl::Status status) {

@@ -1,6 +1,7 @@
 // A Fanout asks the replicas of one set until enough have answered, and no more of them than it must.
 //
-// A value of a coordinator's operation. It decides whom to ask; the caller says with what message, through `ask`.
+// A value of a coordinator's operation. It decides whom to ask; the caller says with what message, through
+// `ask`.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,9 @@ void Gather::Start(const Turn& turn, OpId op) { fanout_.Start(turn, Ask(turn, op
 
 void Gather::AskNext(const Turn& turn, OpId op) { fanout_.AskNext(turn, Ask(turn, op)); }
 
-Verdict Gather::Lost(const Turn& turn, OpId op, NodeId node) { return fanout_.Lost(turn, node, Ask(turn, op)); }
+Verdict Gather::Lost(const Turn& turn, OpId op, NodeId node) {
+  return fanout_.Lost(turn, node, Ask(turn, op));
+}
 
 Verdict Gather::Answer(const Turn& turn, OpId op, NodeId from, const peer::FetchReply& reply) {
   const int slot = fanout_.Awaited(from);
@@ -46,7 +48,8 @@ std::vector<NodeId> Gather::Stale(const RecordBytes& merged) const {
   std::vector<NodeId> stale;
   for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
     const bool answered = (good_ >> slot & 1) != 0;
-    if (answered && !SameBytes(records_[static_cast<size_t>(slot)], merged)) stale.push_back(fanout_.replicas()[slot]);
+    if (answered && !SameBytes(records_[static_cast<size_t>(slot)], merged))
+      stale.push_back(fanout_.replicas()[slot]);
   }
   return stale;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <array>
 #include <string>
 #include <utility>
@@ -22,7 +21,8 @@ class Gather {
 
   void Start(const Turn& turn, OpId op);
   void AskNext(const Turn& turn, OpId op);
-  // An answer; one that failed is made up for by the next replica. Answers of nodes that were not asked are ignored.
+  // An answer; one that failed is made up for by the next replica. Answers of nodes that were not asked are
+  // ignored.
   Verdict Answer(const Turn& turn, OpId op, NodeId from, const peer::FetchReply& reply);
   Verdict Lost(const Turn& turn, OpId op, NodeId node);
 

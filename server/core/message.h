@@ -3,7 +3,6 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,7 +24,9 @@ struct Ticket {
   uint64_t value = 0;
   auto operator<=>(const Ticket&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, Ticket t) { return H::combine(std::move(h), t.value); }
+  friend H AbslHashValue(H h, Ticket t) {
+    return H::combine(std::move(h), t.value);
+  }
 };
 
 // Names an operation of one node in one life of it. Answers carry it back to the asker.
@@ -59,12 +60,12 @@ struct FetchRow {
 };
 struct FetchReply {
   absl::StatusCode code = absl::StatusCode::kOk;
-  RecordBytes record;   // nullptr: no row
+  RecordBytes record;  // nullptr: no row
 };
 struct FetchPage {
   static constexpr uint32_t kBytesMax = 1 << 20;
-  std::string after;    // row key, exclusive
-  std::string end;      // row key, exclusive
+  std::string after;  // row key, exclusive
+  std::string end;    // row key, exclusive
   uint32_t rows_max = 0;
   uint32_t bytes_max = 0;
 };
@@ -77,17 +78,17 @@ struct FetchPageReply {
 
 struct Message {
   OpId op = 0;
-  std::variant<peer::Forward, peer::ForwardReply, peer::StoreRow, peer::StoreReply, peer::FetchRow, peer::FetchReply,
-               peer::FetchPage, peer::FetchPageReply>
+  std::variant<peer::Forward, peer::ForwardReply, peer::StoreRow, peer::StoreReply, peer::FetchRow,
+               peer::FetchReply, peer::FetchPage, peer::FetchPageReply>
       body;
 };
 
 // One change of one row, to be made durable. The lane hands it back in Committed.
 struct RowCommit {
-  NodeId asked_by;      // who is told when it is durable; zero: nobody
-  OpId op = 0;          // the asker's
+  NodeId asked_by;  // who is told when it is durable; zero: nobody
+  OpId op = 0;      // the asker's
   std::string row_key;
-  RecordBytes before;   // nullptr: there was no row
+  RecordBytes before;  // nullptr: there was no row
   RecordBytes after;
 };
 
@@ -119,18 +120,28 @@ struct Committed {
   std::vector<RowCommit> rows;
   std::optional<ActorState> actor;
 };
-struct PeerUp { NodeId node; };
-struct PeerDown { NodeId node; };
-struct NewView { std::shared_ptr<const View> view; };
+struct PeerUp {
+  NodeId node;
+};
+struct PeerDown {
+  NodeId node;
+};
+struct NewView {
+  std::shared_ptr<const View> view;
+};
 // Whether the disk takes writes: RESOURCE_EXHAUSTED or UNAVAILABLE with a sentence while it does not.
-struct StoreHealth { absl::Status status; };
+struct StoreHealth {
+  absl::Status status;
+};
 // No more calls from clients; finish what is under way.
 struct Drain {};
 // A write of this node's own that waited for its row.
-struct ResumeWrite { OpId op = 0; };
+struct ResumeWrite {
+  OpId op = 0;
+};
 
-using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView, StoreHealth, Drain,
-                           ResumeWrite>;
+using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView,
+                           StoreHealth, Drain, ResumeWrite>;
 
 // Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
 struct Outbox {
@@ -147,13 +158,13 @@ struct Outbox {
     Ticket ticket;
     CallResult result;
   };
-  std::vector<Send> sends;                 // may leave before the commits are durable
-  std::vector<std::string> reads;          // row keys; each answered by a RowRead
-  std::vector<PageRequest> page_reads;     // each answered by a PageRead
-  std::vector<RowCommit> commits;          // one batch with what else waits; answered by a Committed
-  std::optional<ActorState> actor;         // to be made durable with the next batch
+  std::vector<Send> sends;              // may leave before the commits are durable
+  std::vector<std::string> reads;       // row keys; each answered by a RowRead
+  std::vector<PageRequest> page_reads;  // each answered by a PageRead
+  std::vector<RowCommit> commits;       // one batch with what else waits; answered by a Committed
+  std::optional<ActorState> actor;      // to be made durable with the next batch
   std::vector<Reply> replies;
-  bool layout_wanted = false;              // a peer knows a newer layout
+  bool layout_wanted = false;  // a peer knows a newer layout
 };
 
 }  // namespace gyre

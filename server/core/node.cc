@@ -24,34 +24,35 @@ Node::Node(Config config, ActorClock clock)
 
 void Node::Step(Now now, Input input, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
-  std::visit(
-      Overloaded{
-          [&](ClientCall& call) {
-            const Origin origin = {.ticket = call.ticket};
-            if (draining_) return coordinator_.Refuse(turn, origin, absl::UnavailableError("this node is shutting down"));
-            coordinator_.Begin(turn, origin, std::move(call.call), call.deadline);
-          },
-          [&](FromPeer& message) { StepFromPeer(turn, std::move(message)); },
-          [&](RowRead& read) { StepRowRead(now, turn, std::move(read)); },
-          [&](PageRead& read) { Replica::PageRead(turn, std::move(read)); },
-          [&](Committed& batch) {
-            replica_.Committed(turn, std::move(batch));
-            if (replica_.TakeClockAdvanced()) coordinator_.ClockAdvanced(turn);
-          },
-          [&](PeerUp& peer) { up_.insert(peer.node); },
-          [&](PeerDown& peer) {
-            if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
-            coordinator_.PeerLost(turn, peer.node);
-          },
-          [&](NewView& next) { AdoptView(now, out, std::move(next.view)); },
-          [&](StoreHealth& health) {
-            replica_.SetHealth(std::move(health.status));
-            if (replica_.health().ok()) coordinator_.ClockAdvanced(turn);
-          },
-          [&](Drain&) { draining_ = true; },
-          [&](ResumeWrite& resume) { coordinator_.Resume(turn, resume.op); },
-      },
-      input);
+  std::visit(Overloaded{
+                 [&](ClientCall& call) {
+                   const Origin origin = {.ticket = call.ticket};
+                   if (draining_)
+                     return coordinator_.Refuse(turn, origin,
+                                                absl::UnavailableError("this node is shutting down"));
+                   coordinator_.Begin(turn, origin, std::move(call.call), call.deadline);
+                 },
+                 [&](FromPeer& message) { StepFromPeer(turn, std::move(message)); },
+                 [&](RowRead& read) { StepRowRead(now, turn, std::move(read)); },
+                 [&](PageRead& read) { Replica::PageRead(turn, std::move(read)); },
+                 [&](Committed& batch) {
+                   replica_.Committed(turn, std::move(batch));
+                   if (replica_.TakeClockAdvanced()) coordinator_.ClockAdvanced(turn);
+                 },
+                 [&](PeerUp& peer) { up_.insert(peer.node); },
+                 [&](PeerDown& peer) {
+                   if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
+                   coordinator_.PeerLost(turn, peer.node);
+                 },
+                 [&](NewView& next) { AdoptView(now, out, std::move(next.view)); },
+                 [&](StoreHealth& health) {
+                   replica_.SetHealth(std::move(health.status));
+                   if (replica_.health().ok()) coordinator_.ClockAdvanced(turn);
+                 },
+                 [&](Drain&) { draining_ = true; },
+                 [&](ResumeWrite& resume) { coordinator_.Resume(turn, resume.op); },
+             },
+             input);
 }
 
 void Node::Tick(Now now, Outbox& out) {
@@ -75,13 +76,17 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
       Overloaded{
           [&](peer::Forward& forward) {
             const Origin origin = {.forwarded_by = from, .forwarded_op = op};
-            if (draining_) return coordinator_.Refuse(turn, origin, absl::UnavailableError("this node is shutting down"));
+            if (draining_)
+              return coordinator_.Refuse(turn, origin, absl::UnavailableError("this node is shutting down"));
             coordinator_.Begin(turn, origin, std::move(forward.call), turn.now.steady + forward.timeout);
           },
-          [&](peer::ForwardReply& reply) { coordinator_.ForwardReply(turn, from, op, std::move(reply.result)); },
+          [&](peer::ForwardReply& reply) {
+            coordinator_.ForwardReply(turn, from, op, std::move(reply.result));
+          },
           [&](peer::StoreRow& store) {
             RowKeyParts parts;
-            const bool unknown = ParseRowKey(store.row_key, parts) && view_->Keyspace(parts.keyspace) == nullptr;
+            const bool unknown =
+                ParseRowKey(store.row_key, parts) && view_->Keyspace(parts.keyspace) == nullptr;
             // The sender knows a layout with this keyspace: it is on its way to us.
             if (unknown && input.layout_epoch > epoch && ahead_.size() < kAheadMax) {
               ahead_.push_back(std::move(input));

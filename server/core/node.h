@@ -1,12 +1,11 @@
 // A Node is the protocol of one node as a value: inputs in, obligations out.
 //
-// It is driven and never drives. It owns no thread, clock, socket or file; the same inputs at the same times always give
-// the same outbox. It sends to itself as it sends to any peer, so that local and remote replicas are one code path.
-// NOT thread-safe: one lane owns it.
+// It is driven and never drives. It owns no thread, clock, socket or file; the same inputs at the same times
+// always give the same outbox. It sends to itself as it sends to any peer, so that local and remote replicas
+// are one code path. NOT thread-safe: one lane owns it.
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
-
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,8 +30,8 @@ class Node {
   // Takes one input and appends what must be done about it. Never blocks.
   // REQUIRES: `now` is not before the `now` of the previous call.
   void Step(Now now, Input input, Outbox& out);
-  void Tick(Now now, Outbox& out);               // gives up on work whose deadline is <= now
-  std::optional<Micros> next_deadline() const;   // when Tick has something to do; nullopt: not by itself
+  void Tick(Now now, Outbox& out);              // gives up on work whose deadline is <= now
+  std::optional<Micros> next_deadline() const;  // when Tick has something to do; nullopt: not by itself
 
   size_t calls_in_flight() const { return coordinator_.calls_in_flight(); }
   const NodeLimits& limits() const { return config_.limits; }

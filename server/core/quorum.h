@@ -1,5 +1,5 @@
-// A Quorum counts the answers of one replica set and says when the outcome is settled. It is a value: no clock, no I/O,
-// no locks, no allocation.
+// A Quorum counts the answers of one replica set and says when the outcome is settled. It is a value: no
+// clock, no I/O, no locks, no allocation.
 #pragma once
 
 #include <bit>
@@ -22,8 +22,8 @@ class Quorum {
     assert(replicas <= kReplicasMax);
   }
 
-  // Records the answer of the replica in `slot` and returns the verdict. A replica is counted once: later answers from
-  // a slot are ignored, so duplicated or reordered messages change nothing.
+  // Records the answer of the replica in `slot` and returns the verdict. A replica is counted once: later
+  // answers from a slot are ignored, so duplicated or reordered messages change nothing.
   constexpr Verdict Yes(int slot) { return Record(slot, yes_); }
   constexpr Verdict No(int slot) { return Record(slot, no_); }
 

@@ -11,7 +11,9 @@ namespace gyre {
 
 void Replica::StoreRow(const Turn& turn, FromPeer input) {
   const auto& store = std::get<peer::StoreRow>(input.message.body);
-  const auto answer = [&](absl::StatusCode code) { turn.Send(input.from, input.message.op, peer::StoreReply{code}); };
+  const auto answer = [&](absl::StatusCode code) {
+    turn.Send(input.from, input.message.op, peer::StoreReply{code});
+  };
   if (!health_.ok()) return answer(health_.code());
   RowKeyParts parts;
   if (!ParseRowKey(store.row_key, parts)) return answer(absl::StatusCode::kInvalidArgument);
@@ -59,7 +61,8 @@ void Replica::PageRead(const Turn& turn, gyre::PageRead read) {
   turn.Send(read.asked_by, read.op, std::move(read.reply));
 }
 
-void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RecordBytes after) {
+void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
+                     RecordBytes after) {
   const RowTable::Entry* row = rows_.Find(row_key);
   assert(row != nullptr);
   turn.out.commits.push_back({asked_by, op, row_key, row->latest, after});

@@ -1,8 +1,8 @@
-// The replica's half of the protocol: rows that peers (this node among them) store and fetch, and what is durable.
+// The replica's half of the protocol: rows that peers (this node among them) store and fetch, and what is
+// durable.
 #pragma once
 
 #include <absl/status/status.h>
-
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +16,8 @@ namespace gyre {
 
 class Replica {
  public:
-  Replica(const NodeLimits& limits, ActorClock clock) : rows_(limits.row_cache_bytes), clock_(std::move(clock)) {}
+  Replica(const NodeLimits& limits, ActorClock clock)
+      : rows_(limits.row_cache_bytes), clock_(std::move(clock)) {}
 
   // `input` holds the message of the type that the name says.
   void StoreRow(const Turn& turn, FromPeer input);

@@ -1,11 +1,11 @@
-// The rows a lane has in hand: those being read, those with changes on their way to disk, and recently used ones.
+// The rows a lane has in hand: those being read, those with changes on their way to disk, and recently used
+// ones.
 //
-// Serialises the read-modify-write of each row without a lock: an input that needs a row which is not in hand is parked
-// and stepped again when the row was read. Not thread-safe: one lane owns it.
+// Serialises the read-modify-write of each row without a lock: an input that needs a row which is not in hand
+// is parked and stepped again when the row was read. Not thread-safe: one lane owns it.
 #pragma once
 
 #include <absl/container/node_hash_map.h>
-
 #include <cstddef>
 #include <list>
 #include <string>
@@ -46,7 +46,8 @@ class RowTable {
   void Change(const std::string& row_key, RecordBytes after);
   // A change of before is durable.
   void ChangeCommitted(const std::string& row_key, const RecordBytes& after);
-  // A change of before failed. Unless a later one builds on it, the row is forgotten and read anew when needed.
+  // A change of before failed. Unless a later one builds on it, the row is forgotten and read anew when
+  // needed.
   void ChangeFailed(const std::string& row_key);
 
   // Forgets the idle rows of a keyspace that was dropped.

@@ -13,7 +13,9 @@ auto ScanMerge::Ask(const Turn& turn, OpId op) const {
 
 void ScanMerge::Start(const Turn& turn, OpId op) { fanout_.Start(turn, Ask(turn, op)); }
 
-Verdict ScanMerge::Lost(const Turn& turn, OpId op, NodeId node) { return fanout_.Lost(turn, node, Ask(turn, op)); }
+Verdict ScanMerge::Lost(const Turn& turn, OpId op, NodeId node) {
+  return fanout_.Lost(turn, node, Ask(turn, op));
+}
 
 Verdict ScanMerge::Answer(const Turn& turn, OpId op, NodeId from, peer::FetchPageReply reply) {
   const int slot = fanout_.Awaited(from);

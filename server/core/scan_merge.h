@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +10,8 @@
 
 namespace gyre {
 
-// A value of a coordinator's operation. Complete up to where the slowest of the replicas that answered got: a page never
-// skips a row that a quorum knows.
+// A value of a coordinator's operation. Complete up to where the slowest of the replicas that answered got: a
+// page never skips a row that a quorum knows.
 class ScanMerge {
  public:
   ScanMerge() = default;
@@ -26,8 +25,8 @@ class ScanMerge {
   const Fanout& fanout() const { return fanout_; }
 
   struct Merged {
-    std::vector<Row> rows;      // ordered by row key
-    std::string covered_to;     // row key: everything up to it (inclusive) is in `rows`; page.end when complete
+    std::vector<Row> rows;   // ordered by row key
+    std::string covered_to;  // row key: everything up to it (inclusive) is in `rows`; page.end when complete
   };
   // Takes the answers out. REQUIRES: fanout().verdict() == kMet. DATA_LOSS when a record cannot be decoded.
   absl::StatusOr<Merged> Take(ConflictRule rule);

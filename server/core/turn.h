@@ -1,8 +1,8 @@
-// What every part of a node is handed with each input: the time, the layout, who can be reached, and the outbox.
+// What every part of a node is handed with each input: the time, the layout, who can be reached, and the
+// outbox.
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
-
 #include <memory>
 
 #include "server/core/message.h"

@@ -1,8 +1,8 @@
-// What the threads of a node share about the cluster: the newest view, and the nodes that were heard of. Snapshots.
+// What the threads of a node share about the cluster: the newest view, and the nodes that were heard of.
+// Snapshots.
 #pragma once
 
 #include <absl/synchronization/mutex.h>
-
 #include <map>
 #include <memory>
 #include <utility>

@@ -2,7 +2,6 @@
 #include "server/lane/commit_thread.h"
 
 #include <absl/synchronization/notification.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -40,7 +39,8 @@ peer::FetchPageReply CommitThread::ReadPage(const peer::FetchPage& page) {
   const KeyRange range = {.begin = page.after + '\0', .end = page.end};
   const absl::Status status =
       store_.engine().Scan(Table::kRows, range, [&](std::string_view row_key, std::string_view record) {
-        if (!reply.rows.empty() && (reply.rows.size() >= page.rows_max || bytes + record.size() > page.bytes_max)) {
+        if (!reply.rows.empty() &&
+            (reply.rows.size() >= page.rows_max || bytes + record.size() > page.bytes_max)) {
           reply.complete = false;
           return false;
         }
@@ -124,7 +124,8 @@ void CommitThread::WatchDisk() {
   if (!error && space.available < options_.disk_reserve_bytes) {
     return SetHealth(absl::ResourceExhaustedError(
         "the disk of " + options_.path + " has only " + std::to_string(space.available >> 20) +
-        " MiB free, less than the reserve (limits.disk_reserve_bytes); make space, writes then go on by themselves"));
+        " MiB free, less than the reserve (limits.disk_reserve_bytes); make space, writes then go on by "
+        "themselves"));
   }
   if (healthy_) return;
   if (absl::Status status = store_.engine().Resume(); !status.ok()) return SetHealth(std::move(status));

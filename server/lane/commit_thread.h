@@ -1,13 +1,13 @@
-// The commit thread: makes batches durable while the lane goes on, and does everything else that must happen in one order
-// with them: recounts, saved sums, digests.
+// The commit thread: makes batches durable while the lane goes on, and does everything else that must happen
+// in one order with them: recounts, saved sums, digests.
 //
-// Threads: ReadRows and ReadPage from any thread; Commit from the lane's thread; Run from any thread but this one.
+// Threads: ReadRows and ReadPage from any thread; Commit from the lane's thread; Run from any thread but this
+// one.
 #pragma once
 
 #include <absl/functional/any_invocable.h>
 #include <absl/status/status.h>
 #include <absl/time/time.h>
-
 #include <atomic>
 #include <functional>
 #include <string>
@@ -24,8 +24,8 @@ class CommitThread : public Disk {
  public:
   struct Options {
     Durability durability = Durability::kDisk;
-    std::string path;                  // of the store: its file system's free space is watched
-    uint64_t disk_reserve_bytes = 0;   // with less free than this, no more writes
+    std::string path;                 // of the store: its file system's free space is watched
+    uint64_t disk_reserve_bytes = 0;  // with less free than this, no more writes
   };
   // `to_lane` is called on this thread, with Committed and StoreHealth inputs.
   CommitThread(Store& store, Options options, std::function<void(Input)> to_lane);
@@ -35,7 +35,8 @@ class CommitThread : public Disk {
   peer::FetchPageReply ReadPage(const peer::FetchPage& page) override;
   void Commit(Batch batch) override;
 
-  // Runs `job` between two batches and returns when it is done. After Stop: CANCELLED, and the job was not run.
+  // Runs `job` between two batches and returns when it is done. After Stop: CANCELLED, and the job was not
+  // run.
   absl::Status Run(std::function<void(Store&)> job);
 
   // Ends after what was pushed before. Idempotent.
@@ -63,7 +64,7 @@ class CommitThread : public Disk {
   std::atomic<uint64_t> batches_ = 0;
   std::atomic<uint64_t> rows_ = 0;
   std::atomic<uint64_t> failures_ = 0;
-  bool healthy_ = true;                // as last told to the lane
+  bool healthy_ = true;  // as last told to the lane
   bool recounting_ = true;
   absl::Time save_at_;
   absl::Time watch_at_;

@@ -13,8 +13,13 @@ constexpr absl::Duration kPersistAgain = absl::Milliseconds(200);
 
 }  // namespace
 
-ControlThread::ControlThread(Membership membership, Clock& clock, CommitThread& disk, ClusterState& state, Hooks hooks)
-    : membership_(std::move(membership)), clock_(clock), disk_(disk), state_(state), hooks_(std::move(hooks)) {
+ControlThread::ControlThread(Membership membership, Clock& clock, CommitThread& disk, ClusterState& state,
+                             Hooks hooks)
+    : membership_(std::move(membership)),
+      clock_(clock),
+      disk_(disk),
+      state_(state),
+      hooks_(std::move(hooks)) {
   state_.SetKnown(membership_.known());
   if (membership_.view() != nullptr) {
     state_.SetView(membership_.view());
@@ -53,7 +58,8 @@ void ControlThread::Loop() {
     state_.SetKnown(membership_.known());
     hooks_.known(membership_.known());
   }
-  for (auto& [ticket, done] : waiting_) done(absl::UnknownError("outcome unknown: this node is shutting down"));
+  for (auto& [ticket, done] : waiting_)
+    done(absl::UnknownError("outcome unknown: this node is shutting down"));
 }
 
 void ControlThread::Step(Now now, Item item) {
@@ -65,7 +71,8 @@ void ControlThread::Step(Now now, Item item) {
     waiting_[wanted->change.ticket] = std::move(wanted->done);
     membership_.Change(now, std::move(wanted->change), out_);
   }
-  // LayoutWantedSomewhere: the tick that follows every item says hello when it is due, which is at most a second away.
+  // LayoutWantedSomewhere: the tick that follows every item says hello when it is due, which is at most a
+  // second away.
 }
 
 // A decision that is not durable is not told: while the disk refuses, membership stands still.
@@ -81,7 +88,8 @@ void ControlThread::Persist(const std::vector<MembershipOutbox::Persist>& persis
     const auto commit = [&](Store& store) { status = store.Commit({}, writes, Durability::kDisk); };
     if (disk_.Run(commit).ok() && status.ok()) return;
     if (!std::exchange(said, true)) {
-      hooks_.log("a decision about membership cannot be made durable and is tried again: " + std::string(status.message()));
+      hooks_.log("a decision about membership cannot be made durable and is tried again: " +
+                 std::string(status.message()));
     }
     stopping_.WaitFor(kPersistAgain);
   }
@@ -114,10 +122,11 @@ absl::StatusOr<std::map<std::string, std::string>> ControlThread::Load(Engine& e
   const std::string begin(kMetaMembership);
   std::string end = begin;
   ++end.back();
-  const absl::Status status = engine.Scan(Table::kMeta, {begin, end}, [&](std::string_view key, std::string_view value) {
-    persisted[std::string(key)] = std::string(value);
-    return true;
-  });
+  const absl::Status status =
+      engine.Scan(Table::kMeta, {begin, end}, [&](std::string_view key, std::string_view value) {
+        persisted[std::string(key)] = std::string(value);
+        return true;
+      });
   if (!status.ok()) return status;
   return persisted;
 }

@@ -1,10 +1,10 @@
-// The control thread: drives membership as a lane drives a node. Few messages, each decision durable before it is told.
+// The control thread: drives membership as a lane drives a node. Few messages, each decision durable before
+// it is told.
 //
 // Threads: everything public may be called from any thread.
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,9 +28,9 @@ class ControlThread {
   // Called on the control thread.
   struct Hooks {
     std::function<void(const std::string& to_address, const control::Message& message)> tell;
-    std::function<void(std::shared_ptr<const View> view)> new_view;   // in order of their epochs
-    std::function<void(const ClusterState::Known& known)> known;      // after every round
-    std::function<NodeFactsValue()> facts;                            // what this node says of itself
+    std::function<void(std::shared_ptr<const View> view)> new_view;  // in order of their epochs
+    std::function<void(const ClusterState::Known& known)> known;     // after every round
+    std::function<NodeFactsValue()> facts;                           // what this node says of itself
     std::function<void(const std::string& sentence)> log;
   };
   // What membership persisted in earlier lives must have been given to `membership` already.
@@ -41,9 +41,11 @@ class ControlThread {
   // A peer knows a newer layout: say hello now.
   void WantLayout() { inbox_.Push(LayoutWantedSomewhere{}); }
 
-  // Asks for a change of the layout; `done` is called once, on the control thread: the view that has it, or why not.
+  // Asks for a change of the layout; `done` is called once, on the control thread: the view that has it, or
+  // why not.
   using Done = std::function<void(absl::StatusOr<std::shared_ptr<const View>>)>;
-  void Change(std::variant<LayoutChange::Create, LayoutChange::Set, LayoutChange::Drop> what, Micros timeout, Done done);
+  void Change(std::variant<LayoutChange::Create, LayoutChange::Set, LayoutChange::Drop> what, Micros timeout,
+              Done done);
 
   // Idempotent. Changes under way are answered with UNKNOWN.
   void Stop();

@@ -1,9 +1,9 @@
-// An inbox: what other threads push, one thread drains. Bounded by what the pushers are allowed to have under way.
+// An inbox: what other threads push, one thread drains. Bounded by what the pushers are allowed to have under
+// way.
 #pragma once
 
 #include <absl/synchronization/mutex.h>
 #include <absl/time/time.h>
-
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -33,7 +33,8 @@ class Inbox {
     closed_ = true;
   }
 
-  // Appends everything that waits to `out`; waits for something until `deadline`. False once the inbox is closed.
+  // Appends everything that waits to `out`; waits for something until `deadline`. False once the inbox is
+  // closed.
   bool Drain(absl::Time deadline, std::vector<T>& out) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !items_.empty(); };

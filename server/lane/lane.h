@@ -1,11 +1,11 @@
 // A lane: the one loop that turns a node's obligations into I/O.
 //
-// A turn drains everything that waits, steps the core, starts one disk batch and sends one batch of messages per peer.
-// While the disk syncs, the next batch grows: that is the group commit. NOT thread-safe: one thread drives it.
+// A turn drains everything that waits, steps the core, starts one disk batch and sends one batch of messages
+// per peer. While the disk syncs, the next batch grows: that is the group commit. NOT thread-safe: one thread
+// drives it.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-
 #include <optional>
 #include <vector>
 
@@ -28,7 +28,9 @@ class Lane {
   // When the next turn is due even without inputs.
   std::optional<Micros> next_deadline() const { return node_.next_deadline(); }
   // Nothing is under way: no call, no commit.
-  bool idle() const { return node_.calls_in_flight() == 0 && !committing_ && waiting_.rows.empty() && !waiting_.actor; }
+  bool idle() const {
+    return node_.calls_in_flight() == 0 && !committing_ && waiting_.rows.empty() && !waiting_.actor;
+  }
   const Node& node() const { return node_; }
 
  private:
@@ -44,9 +46,9 @@ class Lane {
   Outbox out_;
   std::vector<Input> to_self_;
   absl::flat_hash_map<NodeId, std::vector<Message>> to_peers_;
-  std::vector<NodeId> peers_;        // keys of to_peers_ with messages, in the order they came
+  std::vector<NodeId> peers_;  // keys of to_peers_ with messages, in the order they came
   std::vector<Outbox::Reply> replies_;
-  Disk::Batch waiting_;              // for the disk
+  Disk::Batch waiting_;  // for the disk
   bool committing_ = false;
   bool layout_wanted_ = false;
   uint64_t layout_epoch_ = 0;

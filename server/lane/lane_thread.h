@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/time/time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -31,11 +30,14 @@ class LaneThread {
  public:
   // The runtime's parts must outlive this.
   LaneThread(Node::Config config, ActorClock clock, Runtime runtime, Inbox<Input>& inbox)
-      : runtime_(runtime), inbox_(inbox), lane_(std::move(config), std::move(clock), runtime), thread_([this] { Loop(); }) {}
+      : runtime_(runtime),
+        inbox_(inbox),
+        lane_(std::move(config), std::move(clock), runtime),
+        thread_([this] { Loop(); }) {}
   ~LaneThread() { Join(); }
 
-  // Ends once the inbox is closed and, until `patience` from then on, what is under way has ended. Returns the clock's
-  // state for a clean end; nullopt when something was still under way.
+  // Ends once the inbox is closed and, until `patience` from then on, what is under way has ended. Returns
+  // the clock's state for a clean end; nullopt when something was still under way.
   std::optional<ActorState> Join() {
     if (thread_.joinable()) thread_.join();
     if (!lane_.idle()) return std::nullopt;
@@ -43,7 +45,8 @@ class LaneThread {
   }
 
  private:
-  static constexpr absl::Duration kIdle = absl::Milliseconds(200);  // how long a turn may wait without a deadline
+  static constexpr absl::Duration kIdle =
+      absl::Milliseconds(200);  // how long a turn may wait without a deadline
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
   void Loop() {

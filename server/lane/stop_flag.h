@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/synchronization/notification.h>
-
 #include <mutex>
 
 namespace gyre {

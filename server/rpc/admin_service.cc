@@ -38,7 +38,8 @@ bool Converged(const v1::Topology& topology) {
 }  // namespace
 
 grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContext* context,
-                                                      const v1::ClusterStatusRequest*, v1::ClusterStatusReply* reply) {
+                                                      const v1::ClusterStatusRequest*,
+                                                      v1::ClusterStatusReply* reply) {
   FillTopology(backend_, *reply->mutable_topology());
   reply->set_converged(Converged(reply->topology()));
   const std::shared_ptr<const View> view = backend_.state.view();
@@ -52,8 +53,8 @@ grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContex
   return Finished(context, absl::OkStatus());
 }
 
-grpc::ServerUnaryReactor* AdminService::Locate(grpc::CallbackServerContext* context, const v1::LocateRequest* request,
-                                               v1::LocateReply* reply) {
+grpc::ServerUnaryReactor* AdminService::Locate(grpc::CallbackServerContext* context,
+                                               const v1::LocateRequest* request, v1::LocateReply* reply) {
   const std::shared_ptr<const View> view = backend_.state.view();
   if (view == nullptr) return Finished(context, NotFormed());
   if (absl::Status status = CheckKey(request->key()); !status.ok()) return Finished(context, status);
@@ -78,8 +79,8 @@ grpc::ServerUnaryReactor* AdminService::Locate(grpc::CallbackServerContext* cont
 
 // The answer comes from the control thread, when the new layout is chosen or cannot be.
 template <typename What>
-grpc::ServerUnaryReactor* AdminService::Change(grpc::CallbackServerContext* context, What what, std::string keyspace,
-                                               v1::KeyspaceReply* reply) {
+grpc::ServerUnaryReactor* AdminService::Change(grpc::CallbackServerContext* context, What what,
+                                               std::string keyspace, v1::KeyspaceReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   backend_.control.Change(std::move(what), kChangeTimeout,
                           [reactor, reply, keyspace](absl::StatusOr<std::shared_ptr<const View>> view) {
@@ -103,7 +104,8 @@ grpc::ServerUnaryReactor* AdminService::CreateKeyspace(grpc::CallbackServerConte
 }
 
 grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext* context,
-                                                    const v1::SetKeyspaceRequest* request, v1::KeyspaceReply* reply) {
+                                                    const v1::SetKeyspaceRequest* request,
+                                                    v1::KeyspaceReply* reply) {
   LayoutChange::Set set = {.name = request->name()};
   absl::StatusOr<std::optional<ReplicaCount>> r = ToReplicaCount("r", request->has_r(), request->r());
   if (!r.ok()) return Finished(context, r.status());
@@ -116,12 +118,13 @@ grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext*
 }
 
 grpc::ServerUnaryReactor* AdminService::DropKeyspace(grpc::CallbackServerContext* context,
-                                                     const v1::DropKeyspaceRequest* request, v1::KeyspaceReply* reply) {
+                                                     const v1::DropKeyspaceRequest* request,
+                                                     v1::KeyspaceReply* reply) {
   return Change(context, LayoutChange::Drop{request->name()}, request->name(), reply);
 }
 
-grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* context, const v1::DigestsRequest* request,
-                                                v1::DigestsReply* reply) {
+grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* context,
+                                                const v1::DigestsRequest* request, v1::DigestsReply* reply) {
   const std::shared_ptr<const View> view = backend_.state.view();
   if (view == nullptr) return Finished(context, NotFormed());
   const int self = view->ring.IndexOf(backend_.self);
@@ -136,7 +139,8 @@ grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* con
         digest.set_keyspace(keyspace.name);
         digest.set_begin(range.begin.value);
         digest.set_end(range.end.value);
-        const absl::StatusOr<RowHash> hash = store.SumOfRange(keyspace.id, range.begin.value, range.end.value);
+        const absl::StatusOr<RowHash> hash =
+            store.SumOfRange(keyspace.id, range.begin.value, range.end.value);
         if (hash.ok()) {
           digest.set_sum(ToString(*hash));
         } else if (!absl::IsUnavailable(hash.status())) {
@@ -150,7 +154,8 @@ grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* con
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* context,
-                                                 const v1::NodeDumpRequest* request, v1::NodeDumpReply* reply) {
+                                                 const v1::NodeDumpRequest* request,
+                                                 v1::NodeDumpReply* reply) {
   const std::shared_ptr<const View> view = backend_.state.view();
   if (view == nullptr) return Finished(context, NotFormed());
   if (absl::Status status = CheckKey(request->key()); !status.ok()) return Finished(context, status);
@@ -179,8 +184,8 @@ grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* co
   return Finished(context, absl::OkStatus());
 }
 
-grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* context, const v1::NodeVerifyRequest*,
-                                                   v1::NodeVerifyReply* reply) {
+grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* context,
+                                                   const v1::NodeVerifyRequest*, v1::NodeVerifyReply* reply) {
   reply->set_node(ToString(backend_.self));
   absl::Status status;
   const absl::Status ran = backend_.disk.Run([&](Store& store) {
@@ -194,8 +199,8 @@ grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* 
   return Finished(context, ran.ok() ? status : ran);
 }
 
-grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context, const v1::NodeStatsRequest*,
-                                                  v1::NodeStatsReply* reply) {
+grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context,
+                                                  const v1::NodeStatsRequest*, v1::NodeStatsReply* reply) {
   reply->set_node(ToString(backend_.self));
   for (const auto& [name, value] : backend_.stats()) (*reply->mutable_counters())[name] = value;
   return Finished(context, absl::OkStatus());

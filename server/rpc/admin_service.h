@@ -10,23 +10,29 @@ class AdminService : public v1::Admin::CallbackService {
  public:
   explicit AdminService(Backend& backend) : backend_(backend) {}
 
-  grpc::ServerUnaryReactor* ClusterStatus(grpc::CallbackServerContext* context, const v1::ClusterStatusRequest* request,
+  grpc::ServerUnaryReactor* ClusterStatus(grpc::CallbackServerContext* context,
+                                          const v1::ClusterStatusRequest* request,
                                           v1::ClusterStatusReply* reply) override;
   grpc::ServerUnaryReactor* Locate(grpc::CallbackServerContext* context, const v1::LocateRequest* request,
                                    v1::LocateReply* reply) override;
   grpc::ServerUnaryReactor* CreateKeyspace(grpc::CallbackServerContext* context,
-                                           const v1::CreateKeyspaceRequest* request, v1::KeyspaceReply* reply) override;
-  grpc::ServerUnaryReactor* SetKeyspace(grpc::CallbackServerContext* context, const v1::SetKeyspaceRequest* request,
+                                           const v1::CreateKeyspaceRequest* request,
+                                           v1::KeyspaceReply* reply) override;
+  grpc::ServerUnaryReactor* SetKeyspace(grpc::CallbackServerContext* context,
+                                        const v1::SetKeyspaceRequest* request,
                                         v1::KeyspaceReply* reply) override;
-  grpc::ServerUnaryReactor* DropKeyspace(grpc::CallbackServerContext* context, const v1::DropKeyspaceRequest* request,
+  grpc::ServerUnaryReactor* DropKeyspace(grpc::CallbackServerContext* context,
+                                         const v1::DropKeyspaceRequest* request,
                                          v1::KeyspaceReply* reply) override;
   grpc::ServerUnaryReactor* Digests(grpc::CallbackServerContext* context, const v1::DigestsRequest* request,
                                     v1::DigestsReply* reply) override;
   grpc::ServerUnaryReactor* NodeDump(grpc::CallbackServerContext* context, const v1::NodeDumpRequest* request,
                                      v1::NodeDumpReply* reply) override;
-  grpc::ServerUnaryReactor* NodeVerify(grpc::CallbackServerContext* context, const v1::NodeVerifyRequest* request,
+  grpc::ServerUnaryReactor* NodeVerify(grpc::CallbackServerContext* context,
+                                       const v1::NodeVerifyRequest* request,
                                        v1::NodeVerifyReply* reply) override;
-  grpc::ServerUnaryReactor* NodeStats(grpc::CallbackServerContext* context, const v1::NodeStatsRequest* request,
+  grpc::ServerUnaryReactor* NodeStats(grpc::CallbackServerContext* context,
+                                      const v1::NodeStatsRequest* request,
                                       v1::NodeStatsReply* reply) override;
 
  private:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <functional>
 #include <map>
 #include <string>
@@ -27,8 +26,8 @@ struct Backend {
   ControlThread& control;
   CommitThread& disk;
   RpcCounters& counters;
-  size_t calls_in_flight_max = 0;                  // of one session
-  std::function<bool(NodeId)> linked;              // whether a node has a live link
+  size_t calls_in_flight_max = 0;                        // of one session
+  std::function<bool(NodeId)> linked;                    // whether a node has a live link
   std::function<std::map<std::string, double>()> stats;  // counters by their name at /metrics
   std::function<void(const std::string&)> log;
 };

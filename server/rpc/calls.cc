@@ -28,7 +28,8 @@ void Calls::Answer(std::vector<Outbox::Reply> replies) {
   std::stable_sort(replies.begin(), replies.end(),
                    [&](const Outbox::Reply& a, const Outbox::Reply& b) { return number(a) < number(b); });
   for (auto begin = replies.begin(); begin != replies.end();) {
-    const auto end = std::find_if(begin, replies.end(), [&](const Outbox::Reply& r) { return number(r) != number(*begin); });
+    const auto end = std::find_if(begin, replies.end(),
+                                  [&](const Outbox::Reply& r) { return number(r) != number(*begin); });
     std::shared_ptr<Waiter> waiter;
     {
       absl::MutexLock lock(&mutex_);

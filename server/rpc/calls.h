@@ -1,12 +1,11 @@
 // Who waits for the answers to tickets: sessions, and unary calls.
 //
-// A ticket names a waiter and a place in it, so that the lane can answer a whole batch with one look-up per waiter.
-// Threads: thread-safe.
+// A ticket names a waiter and a place in it, so that the lane can answer a whole batch with one look-up per
+// waiter. Threads: thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/synchronization/mutex.h>
-
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -13,7 +13,9 @@ constexpr uint32_t kControlFormat = 1;
 constexpr char kSiblings[] = "siblings";
 constexpr char kLastWriteWins[] = "last-write-wins";
 
-absl::Status Refused(const char* why) { return absl::InvalidArgumentError(std::string("membership message: ") + why); }
+absl::Status Refused(const char* why) {
+  return absl::InvalidArgumentError(std::string("membership message: ") + why);
+}
 
 Ballot ToBallot(const v1::Ballot& from) { return {from.round(), NodeId{from.node()}}; }
 
@@ -49,7 +51,9 @@ void FromInfo(const NodeInfoValue& from, v1::NodeInfo& to) {
 }
 
 absl::StatusOr<Layout> ToLayout(const v1::Layout& from) {
-  Layout layout = {.cluster_id = from.cluster_id(), .epoch = from.epoch(), .base_digest = from.base_digest(),
+  Layout layout = {.cluster_id = from.cluster_id(),
+                   .epoch = from.epoch(),
+                   .base_digest = from.base_digest(),
                    .keyspace_ids_used = from.keyspace_ids_used()};
   for (const v1::LayoutMember& member : from.members()) {
     Member to = {.id = NodeId{member.id()}, .zone = member.zone(), .weight = member.weight()};
@@ -111,13 +115,16 @@ control::Hello ToHello(const v1::Hello& from) {
 absl::StatusOr<control::Body> ToBody(const v1::ControlMessage& from) {
   using M = v1::ControlMessage;
   switch (from.body_case()) {
-    case M::kHello: return ToHello(from.hello());
+    case M::kHello:
+      return ToHello(from.hello());
     case M::kPromise: {
-      control::FormationPromise promise = {.bootstrap_expect = static_cast<int>(from.promise().bootstrap_expect())};
+      control::FormationPromise promise = {.bootstrap_expect =
+                                               static_cast<int>(from.promise().bootstrap_expect())};
       for (const v1::NodeInfo& info : from.promise().nodes()) promise.nodes.push_back(ToInfo(info));
       return promise;
     }
-    case M::kPrepare: return ToPaxos<control::Prepare>(from.prepare());
+    case M::kPrepare:
+      return ToPaxos<control::Prepare>(from.prepare());
     case M::kPrepared: {
       auto prepared = ToPaxos<control::Prepared>(from.prepared());
       prepared.promised = from.prepared().promised();
@@ -148,8 +155,10 @@ absl::StatusOr<control::Body> ToBody(const v1::ControlMessage& from) {
       if (!layout.ok()) return layout.status();
       return control::LayoutPush{*std::move(layout)};
     }
-    case M::kLayoutWanted: return control::LayoutWanted{};
-    case M::BODY_NOT_SET: break;
+    case M::kLayoutWanted:
+      return control::LayoutWanted{};
+    case M::BODY_NOT_SET:
+      break;
   }
   return Refused("it is of a kind that this version does not know");
 }
@@ -188,7 +197,9 @@ struct ToWire {
     accepted.set_accepted(from.accepted);
     FromBallot(from.highest, *accepted.mutable_highest());
   }
-  void operator()(const control::LayoutPush& from) const { FromLayout(from.layout, *to.mutable_layout()->mutable_layout()); }
+  void operator()(const control::LayoutPush& from) const {
+    FromLayout(from.layout, *to.mutable_layout()->mutable_layout());
+  }
   void operator()(const control::LayoutWanted&) const { to.mutable_layout_wanted(); }
 };
 
@@ -211,7 +222,8 @@ void FromControl(const control::Message& from, v1::ControlMessage& to) {
 }
 
 absl::StatusOr<KeyspaceSpec> ToKeyspace(const v1::Keyspace& from) {
-  KeyspaceSpec to = {.id = from.id(), .name = from.name(), .n = static_cast<int>(from.n()), .ttl_ms = from.ttl_ms()};
+  KeyspaceSpec to = {
+      .id = from.id(), .name = from.name(), .n = static_cast<int>(from.n()), .ttl_ms = from.ttl_ms()};
   if (from.n() > KeyspaceSpec::kReplicasMax) {
     return absl::InvalidArgumentError("n is " + std::to_string(from.n()) + "; it must be 1 to " +
                                       std::to_string(KeyspaceSpec::kReplicasMax));
@@ -225,8 +237,8 @@ absl::StatusOr<KeyspaceSpec> ToKeyspace(const v1::Keyspace& from) {
   if (from.conflict() == kLastWriteWins) {
     to.conflict = ConflictRule::kLastWriteWins;
   } else if (!from.conflict().empty() && from.conflict() != kSiblings) {
-    return absl::InvalidArgumentError("conflict is \"" + from.conflict() + "\"; it must be " + kSiblings + " or " +
-                                      kLastWriteWins);
+    return absl::InvalidArgumentError("conflict is \"" + from.conflict() + "\"; it must be " + kSiblings +
+                                      " or " + kLastWriteWins);
   }
   return to;
 }

@@ -20,7 +20,8 @@ void AppendBigEndian(uint64_t value, std::string& bytes) {
 absl::StatusOr<WriteId> ToWriteId(const std::string& bytes) {
   if (bytes.empty()) return WriteId{};
   if (bytes.size() != 16) {
-    return absl::InvalidArgumentError("write_id has " + std::to_string(bytes.size()) + " bytes; it must have 16 or none");
+    return absl::InvalidArgumentError("write_id has " + std::to_string(bytes.size()) +
+                                      " bytes; it must have 16 or none");
   }
   return WriteId{LoadBigEndian(bytes, 0), LoadBigEndian(bytes, 8)};
 }
@@ -65,27 +66,37 @@ void SetCount(const std::optional<ReplicaCount>& count, auto mutable_field) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<ReplicaCount>> ToReplicaCount(const char* field, bool set, const v1::Replicas& replicas) {
+absl::StatusOr<std::optional<ReplicaCount>> ToReplicaCount(const char* field, bool set,
+                                                           const v1::Replicas& replicas) {
   using How = ReplicaCount::How;
   if (!set) return std::nullopt;
   if (replicas.how_case() == v1::Replicas::kCount) return ReplicaCount{How::kCount, replicas.count()};
   if (replicas.how_case() == v1::Replicas::kName) {
     switch (replicas.name()) {
-      case v1::Replicas::ONE: return ReplicaCount{How::kOne};
-      case v1::Replicas::QUORUM: return ReplicaCount{How::kQuorum};
-      case v1::Replicas::ALL: return ReplicaCount{How::kAll};
-      default: break;
+      case v1::Replicas::ONE:
+        return ReplicaCount{How::kOne};
+      case v1::Replicas::QUORUM:
+        return ReplicaCount{How::kQuorum};
+      case v1::Replicas::ALL:
+        return ReplicaCount{How::kAll};
+      default:
+        break;
     }
   }
-  return absl::InvalidArgumentError(std::string(field) + " names no number of replicas; give one, quorum, all or a count");
+  return absl::InvalidArgumentError(std::string(field) +
+                                    " names no number of replicas; give one, quorum, all or a count");
 }
 
 void FromReplicaCount(const ReplicaCount& count, v1::Replicas& replicas) {
   switch (count.how) {
-    case ReplicaCount::How::kOne: return replicas.set_name(v1::Replicas::ONE);
-    case ReplicaCount::How::kQuorum: return replicas.set_name(v1::Replicas::QUORUM);
-    case ReplicaCount::How::kAll: return replicas.set_name(v1::Replicas::ALL);
-    case ReplicaCount::How::kCount: return replicas.set_count(count.count);
+    case ReplicaCount::How::kOne:
+      return replicas.set_name(v1::Replicas::ONE);
+    case ReplicaCount::How::kQuorum:
+      return replicas.set_name(v1::Replicas::QUORUM);
+    case ReplicaCount::How::kAll:
+      return replicas.set_name(v1::Replicas::ALL);
+    case ReplicaCount::How::kCount:
+      return replicas.set_count(count.count);
   }
 }
 
@@ -109,7 +120,8 @@ absl::StatusOr<Call> ToCall(v1::PutRequest&& request) {
 absl::StatusOr<Call> ToCall(v1::GetRequest&& request) {
   auto r = ToReplicaCount("r", request.has_r(), request.r());
   if (!r.ok()) return r.status();
-  return GetCall{std::move(*request.mutable_keyspace()), std::move(*request.mutable_key()), *r, request.strict()};
+  return GetCall{std::move(*request.mutable_keyspace()), std::move(*request.mutable_key()), *r,
+                 request.strict()};
 }
 
 absl::StatusOr<Call> ToCall(v1::DeleteRequest&& request) {
@@ -136,11 +148,16 @@ absl::StatusOr<Call> ToCall(v1::ScanRequest&& request) {
 
 absl::StatusOr<Call> ToCall(v1::SessionRequest&& request) {
   switch (request.call_case()) {
-    case v1::SessionRequest::kPut: return ToCall(std::move(*request.mutable_put()));
-    case v1::SessionRequest::kGet: return ToCall(std::move(*request.mutable_get()));
-    case v1::SessionRequest::kDelete: return ToCall(std::move(*request.mutable_delete_()));
-    case v1::SessionRequest::kScan: return ToCall(std::move(*request.mutable_scan()));
-    case v1::SessionRequest::CALL_NOT_SET: break;
+    case v1::SessionRequest::kPut:
+      return ToCall(std::move(*request.mutable_put()));
+    case v1::SessionRequest::kGet:
+      return ToCall(std::move(*request.mutable_get()));
+    case v1::SessionRequest::kDelete:
+      return ToCall(std::move(*request.mutable_delete_()));
+    case v1::SessionRequest::kScan:
+      return ToCall(std::move(*request.mutable_scan()));
+    case v1::SessionRequest::CALL_NOT_SET:
+      break;
   }
   return absl::InvalidArgumentError("call is none that this server knows; it may be older than the client");
 }

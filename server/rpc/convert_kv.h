@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <optional>
 
 #include "proto/kv.grpc.pb.h"
@@ -30,7 +29,8 @@ void FromResult(CallResult&& result, v1::SessionReply& reply);
 // From the reply to a forwarded write.
 CallResult ToResult(v1::SessionReply&& reply);
 
-absl::StatusOr<std::optional<ReplicaCount>> ToReplicaCount(const char* field, bool set, const v1::Replicas& replicas);
+absl::StatusOr<std::optional<ReplicaCount>> ToReplicaCount(const char* field, bool set,
+                                                           const v1::Replicas& replicas);
 void FromReplicaCount(const ReplicaCount& count, v1::Replicas& replicas);
 
 }  // namespace gyre

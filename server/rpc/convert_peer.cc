@@ -12,7 +12,9 @@
 namespace gyre {
 namespace {
 
-absl::Status Refused(const char* why) { return absl::InvalidArgumentError(std::string("peer message: ") + why); }
+absl::Status Refused(const char* why) {
+  return absl::InvalidArgumentError(std::string("peer message: ") + why);
+}
 
 bool GoodRowKey(const std::string& row_key) {
   return row_key.size() > kRowKeyPrefixBytes && row_key.size() <= kRowKeyBytesMax;
@@ -35,11 +37,13 @@ absl::StatusOr<peer::Forward> ToForward(v1::ForwardCall&& from) {
 }
 
 absl::StatusOr<peer::FetchPageReply> ToPageReply(v1::FetchPageReply&& from) {
-  peer::FetchPageReply reply = {.code = static_cast<absl::StatusCode>(from.code()), .complete = from.complete()};
+  peer::FetchPageReply reply = {.code = static_cast<absl::StatusCode>(from.code()),
+                                .complete = from.complete()};
   reply.rows.reserve(static_cast<size_t>(from.rows_size()));
   for (v1::Row& row : *from.mutable_rows()) {
     if (!GoodRowKey(row.row_key())) return Refused("a row key of a page is not one");
-    if (!reply.rows.empty() && row.row_key() <= reply.rows.back().row_key) return Refused("a page is not in order");
+    if (!reply.rows.empty() && row.row_key() <= reply.rows.back().row_key)
+      return Refused("a page is not in order");
     reply.rows.push_back({std::move(*row.mutable_row_key()), ToRecord(std::move(*row.mutable_record()))});
   }
   return reply;
@@ -111,8 +115,9 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       v1::StoreRow& store = *from.mutable_store();
       if (!GoodRowKey(store.row_key())) return Refused("the row key of a store is not one");
       if (store.record().empty()) return Refused("a store has no record");
-      message.body = peer::StoreRow{std::move(*store.mutable_row_key()), ToRecord(std::move(*store.mutable_record())),
-                                    NodeId{store.hint_for()}, store.repair()};
+      message.body =
+          peer::StoreRow{std::move(*store.mutable_row_key()), ToRecord(std::move(*store.mutable_record())),
+                         NodeId{store.hint_for()}, store.repair()};
       return message;
     }
     case v1::PeerMessage::kStoreReply:
@@ -131,8 +136,8 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     case v1::PeerMessage::kFetchPage: {
       v1::FetchPage& page = *from.mutable_fetch_page();
       if (page.end() <= page.after()) return Refused("a page ends before it begins");
-      message.body = peer::FetchPage{std::move(*page.mutable_after()), std::move(*page.mutable_end()), page.rows_max(),
-                                     page.bytes_max()};
+      message.body = peer::FetchPage{std::move(*page.mutable_after()), std::move(*page.mutable_end()),
+                                     page.rows_max(), page.bytes_max()};
       return message;
     }
     case v1::PeerMessage::kFetchPageReply: {
@@ -141,7 +146,8 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       message.body = *std::move(reply);
       return message;
     }
-    case v1::PeerMessage::BODY_NOT_SET: break;
+    case v1::PeerMessage::BODY_NOT_SET:
+      break;
   }
   return Refused("it is of a kind that this version does not know");
 }
@@ -165,7 +171,8 @@ size_t WireBytes(const Message& message) {
   }
   if (const auto* page = std::get_if<peer::FetchPageReply>(&message.body)) {
     size_t bytes = kSmall;
-    for (const Row& row : page->rows) bytes += kSmall + row.row_key.size() + (row.record ? row.record->size() : 0);
+    for (const Row& row : page->rows)
+      bytes += kSmall + row.row_key.size() + (row.record ? row.record->size() : 0);
     return bytes;
   }
   return kSmall + kRowKeyBytesMax;

@@ -3,7 +3,6 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/functional/any_invocable.h>
-
 #include <utility>
 #include <vector>
 
@@ -50,14 +49,16 @@ KvService::KvService(Backend& backend)
 
 KvService::~KvService() { backend_.calls.Remove(unary_number_); }
 
-// The lane answers every call by its deadline, so that no reactor is left waiting; a client that went away is answered
-// too, and gRPC drops it.
+// The lane answers every call by its deadline, so that no reactor is left waiting; a client that went away is
+// answered too, and gRPC drops it.
 template <typename Result, typename Request, typename Reply>
-grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, const Request& request, Reply* reply) {
+grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, const Request& request,
+                                          Reply* reply) {
   backend_.counters.unary_calls.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<Call> call = ToCall(Request(request));
   if (!call.ok()) return Finished(context, call.status());
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(context->deadline() - std::chrono::system_clock::now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(context->deadline() -
+                                                                          std::chrono::system_clock::now());
   const bool bounded = context->deadline() < std::chrono::system_clock::now() + std::chrono::hours(24);
   const Micros timeout = ServerTimeout(bounded ? std::max<int64_t>(left.count(), 1) : 0);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -69,8 +70,8 @@ grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, 
     }
     reactor->Finish(ToGrpc(result.status));
   });
-  backend_.lane.Push(
-      ClientCall{Calls::TicketFor(unary_number_, place), *std::move(call), backend_.clock.Read().steady + timeout});
+  backend_.lane.Push(ClientCall{Calls::TicketFor(unary_number_, place), *std::move(call),
+                                backend_.clock.Read().steady + timeout});
   return reactor;
 }
 
@@ -84,23 +85,24 @@ grpc::ServerUnaryReactor* KvService::Get(grpc::CallbackServerContext* context, c
   return Push<GetResult>(context, *request, reply);
 }
 
-grpc::ServerUnaryReactor* KvService::Delete(grpc::CallbackServerContext* context, const v1::DeleteRequest* request,
-                                            v1::DeleteReply* reply) {
+grpc::ServerUnaryReactor* KvService::Delete(grpc::CallbackServerContext* context,
+                                            const v1::DeleteRequest* request, v1::DeleteReply* reply) {
   return Push<WriteResult>(context, *request, reply);
 }
 
-grpc::ServerUnaryReactor* KvService::Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
-                                          v1::ScanReply* reply) {
+grpc::ServerUnaryReactor* KvService::Scan(grpc::CallbackServerContext* context,
+                                          const v1::ScanRequest* request, v1::ScanReply* reply) {
   return Push<ScanResult>(context, *request, reply);
 }
 
-grpc::ServerUnaryReactor* KvService::Topology(grpc::CallbackServerContext* context, const v1::TopologyRequest*,
-                                              v1::TopologyReply* reply) {
+grpc::ServerUnaryReactor* KvService::Topology(grpc::CallbackServerContext* context,
+                                              const v1::TopologyRequest*, v1::TopologyReply* reply) {
   FillTopology(backend_, *reply->mutable_topology());
   return Finished(context, absl::OkStatus());
 }
 
-grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>* KvService::Session(grpc::CallbackServerContext*) {
+grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>* KvService::Session(
+    grpc::CallbackServerContext*) {
   return Session::Start(backend_).get();
 }
 

@@ -25,7 +25,8 @@ class KvService : public v1::Kv::CallbackService {
                                  v1::ScanReply* reply) override;
   grpc::ServerUnaryReactor* Topology(grpc::CallbackServerContext* context, const v1::TopologyRequest* request,
                                      v1::TopologyReply* reply) override;
-  grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>* Session(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>* Session(
+      grpc::CallbackServerContext* context) override;
 
  private:
   template <typename Result, typename Request, typename Reply>

@@ -3,7 +3,6 @@
 
 #include <absl/synchronization/mutex.h>
 #include <absl/synchronization/notification.h>
-
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -43,7 +42,8 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   void OnDone(const grpc::Status& status) override;
 
  private:
-  // A frame ends at about this many bytes, well under the message limit; so much may wait before messages are dropped.
+  // A frame ends at about this many bytes, well under the message limit; so much may wait before messages are
+  // dropped.
   static constexpr size_t kFrameBytesMax = 1 << 20;
   static constexpr size_t kWaitingBytesMax = 64 << 20;
 
@@ -72,7 +72,7 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first is being written if writing_
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool held_ ABSL_GUARDED_BY(mutex_) = true;               // gRPC waits for us before OnDone
+  bool held_ ABSL_GUARDED_BY(mutex_) = true;  // gRPC waits for us before OnDone
 };
 
 }  // namespace gyre

@@ -1,12 +1,11 @@
 // Peer links: one stream to every other member, over which this node tells it everything about data.
 //
-// A link is up from the peer's welcome until its stream breaks; the lane is told of both. What is sent while it is down
-// is dropped: the core counts on no message. Threads: thread-safe.
+// A link is up from the peer's welcome until its stream breaks; the lane is told of both. What is sent while
+// it is down is dropped: the core counts on no message. Threads: thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/synchronization/mutex.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +27,8 @@ class PeerLinks {
             std::shared_ptr<grpc::ChannelCredentials> credentials);
   ~PeerLinks() { Stop(); }
 
-  // Who the members are and where they live: opens, re-opens and closes links. Called about every second, and on changes.
+  // Who the members are and where they live: opens, re-opens and closes links. Called about every second, and
+  // on changes.
   void Update(const View& view, const ClusterState::Known& known);
 
   void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch);
@@ -41,8 +41,8 @@ class PeerLinks {
   struct Peer {
     std::string address;
     std::shared_ptr<PeerLink> link;
-    Micros retry_at;      // not before
-    int failures = 0;     // in a row
+    Micros retry_at;   // not before
+    int failures = 0;  // in a row
   };
 
   const NodeId self_;

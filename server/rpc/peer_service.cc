@@ -85,8 +85,8 @@ grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome>* PeerService::Link(grpc::Cal
   return new Incoming(backend_);
 }
 
-grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context, const v1::ControlMessage* request,
-                                            v1::ControlReceipt*) {
+grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context,
+                                            const v1::ControlMessage* request, v1::ControlReceipt*) {
   absl::StatusOr<control::Message> message = ToControl(*request);
   if (!message.ok()) {
     backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);

@@ -9,7 +9,7 @@ namespace gyre {
 struct RpcCounters {
   std::atomic<uint64_t> session_calls = 0;
   std::atomic<uint64_t> unary_calls = 0;
-  std::atomic<uint64_t> calls_failed = 0;           // answered with a status that is not OK
+  std::atomic<uint64_t> calls_failed = 0;  // answered with a status that is not OK
   std::atomic<uint64_t> sessions_open = 0;
   std::atomic<uint64_t> peer_frames_received = 0;
   std::atomic<uint64_t> peer_messages_received = 0;

@@ -1,10 +1,9 @@
 // The two gRPC servers of a node.
 #include "server/rpc/servers.h"
 
+#include <chrono>
 #include <grpcpp/ext/health_check_service_server_builder_option.h>
 #include <grpcpp/resource_quota.h>
-
-#include <chrono>
 #include <utility>
 
 #include "server/rpc/channel.h"
@@ -17,9 +16,9 @@ constexpr int kThreadsMax = 64;
 constexpr int kStreamsPerConnectionMax = 4096;
 constexpr std::chrono::milliseconds kStopPatience{1000};
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& address,
-                                                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                                                     std::initializer_list<grpc::Service*> services) {
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
+    const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
+    std::initializer_list<grpc::Service*> services) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(address, credentials, &port);
@@ -34,9 +33,10 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& address,
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);  // peers ping every second
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    return absl::UnavailableError("cannot listen on " + address +
-                                  ": is the port in use, or the address not of this machine? Change it or stop the other "
-                                  "process");
+    return absl::UnavailableError(
+        "cannot listen on " + address +
+        ": is the port in use, or the address not of this machine? Change it or stop the other "
+        "process");
   }
   return server;
 }

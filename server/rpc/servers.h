@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-
 #include <memory>
 #include <string>
 

@@ -15,7 +15,8 @@ constexpr int64_t kTimeoutMsMax = 10 * 60 * 1000;
 }  // namespace
 
 Micros ServerTimeout(int64_t client_timeout_ms) {
-  const int64_t asked = client_timeout_ms <= 0 ? kDefaultTimeoutMs : std::min(client_timeout_ms, kTimeoutMsMax);
+  const int64_t asked =
+      client_timeout_ms <= 0 ? kDefaultTimeoutMs : std::min(client_timeout_ms, kTimeoutMsMax);
   return Micros{std::max<int64_t>(asked * 1000 - std::min<int64_t>(asked * 100, 500'000), 1)};
 }
 
@@ -37,7 +38,8 @@ void Session::OnReadDone(bool ok) {
     return FinishIfOver();
   }
   inputs.reserve(static_cast<size_t>(incoming_.requests_size()));
-  backend_.counters.session_calls.fetch_add(static_cast<uint64_t>(incoming_.requests_size()), std::memory_order_relaxed);
+  backend_.counters.session_calls.fetch_add(static_cast<uint64_t>(incoming_.requests_size()),
+                                            std::memory_order_relaxed);
   for (v1::SessionRequest& request : *incoming_.mutable_requests()) {
     const uint64_t id = request.id();
     const Micros deadline = now.steady + ServerTimeout(request.timeout_ms());

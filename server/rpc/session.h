@@ -3,7 +3,6 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/synchronization/mutex.h>
-
 #include <deque>
 #include <memory>
 #include <vector>
@@ -13,8 +12,8 @@
 
 namespace gyre {
 
-// Parses batches and pushes calls; batches replies. Back-pressure: while too many calls are under way, nothing is read.
-// Lives until gRPC and the lane have both let go of it.
+// Parses batches and pushes calls; batches replies. Back-pressure: while too many calls are under way,
+// nothing is read. Lives until gRPC and the lane have both let go of it.
 class Session : public grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>, public Waiter {
  public:
   static std::shared_ptr<Session> Start(Backend& backend);
@@ -41,15 +40,15 @@ class Session : public grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionRepl
   };
 
   Backend& backend_;
-  uint64_t number_ = 0;                 // as a waiter
+  uint64_t number_ = 0;  // as a waiter
   v1::SessionBatch incoming_;
 
   absl::Mutex mutex_;
   uint32_t next_place_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<uint32_t, uint64_t> ids_ ABSL_GUARDED_BY(mutex_);  // the client's ids, by place
-  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);                // the first is being written if writing_
+  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first is being written if writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reading_ ABSL_GUARDED_BY(mutex_) = true;   // a read is under way
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true;  // a read is under way
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

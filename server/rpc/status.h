@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-
 #include <string>
 
 #include "proto/kv.grpc.pb.h"

@@ -3,7 +3,6 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/synchronization/mutex.h>
-
 #include <memory>
 #include <string>
 
@@ -15,7 +14,8 @@ namespace gyre {
 // Threads: thread-safe.
 class Teller {
  public:
-  explicit Teller(std::shared_ptr<grpc::ChannelCredentials> credentials) : credentials_(std::move(credentials)) {}
+  explicit Teller(std::shared_ptr<grpc::ChannelCredentials> credentials)
+      : credentials_(std::move(credentials)) {}
   ~Teller() { Stop(); }
 
   // Dropped when too many calls are under way: gossip says it again.

@@ -46,7 +46,8 @@ void FillTopology(const Backend& backend, v1::Topology& topology) {
       for (const Token token : member.tokens) node.add_tokens(token.value);
       if (info != nullptr) FromFacts(info->facts, *node.mutable_facts());
     }
-    for (const KeyspaceSpec& keyspace : view->layout.keyspaces) FromKeyspace(keyspace, *topology.add_keyspaces());
+    for (const KeyspaceSpec& keyspace : view->layout.keyspaces)
+      FromKeyspace(keyspace, *topology.add_keyspaces());
   }
   for (const auto& [id, info] : *known) {
     if (view != nullptr && view->ring.IndexOf(id) >= 0) continue;

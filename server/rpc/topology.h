@@ -6,8 +6,8 @@
 
 namespace gyre {
 
-// Members in the order of the ring's, then announced nodes that are no members. Before the cluster has formed: all
-// nodes known, and layout_epoch 0.
+// Members in the order of the ring's, then announced nodes that are no members. Before the cluster has
+// formed: all nodes known, and layout_epoch 0.
 void FillTopology(const Backend& backend, v1::Topology& topology);
 
 // One node; without tokens. `info` may be nullptr: nothing was heard of it.
