@@ -173,6 +173,16 @@ TEST_F(ClientTest, ScanFollowsTheCursor) {
   EXPECT_EQ(std::get<ScanRequest>(mock->sent.at(2).request).prefix, "p");
 }
 
+TEST_F(ClientTest, TheLastCopyEndsTheConnection) {
+  const auto other = std::make_shared<MockConnection>(1);
+  {
+    const Client first(other, {.endpoints = {}});
+    { const Client copy = first; }
+    EXPECT_FALSE(other->ended);
+  }
+  EXPECT_TRUE(other->ended);
+}
+
 TEST_F(ClientTest, BadOptionsAreNamed) {
   EXPECT_EQ(
       client.Get("k", {.keyspace = {}, .r = {}, .strict = false, .timeout = milliseconds(0)}).status().code(),

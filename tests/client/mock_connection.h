@@ -46,11 +46,13 @@ class MockConnection final : public Connection {
     task();
   }
   uint64_t Random() override { return ++random_; }
+  void Shutdown() override { ended = true; }
 
   std::deque<AttemptResult> script;
   AttemptResult when_unscripted = {
       .fate = Fate::kNotSent, .status = absl::UnavailableError("refused"), .reply = {}};
   std::vector<Sent> sent;
+  bool ended = false;
 
   std::vector<PeerId> SentTo() const {
     std::vector<PeerId> peers;

@@ -1,0 +1,138 @@
+// Rows in hand: what waits for them, what is on its way to disk, and who leaves when there is no room.
+#include "server/core/row_table.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/core/turns.h"
+
+namespace gyre {
+namespace {
+
+RecordBytes Bytes(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+OpId OpOf(const Input& input) { return std::get<ResumeWrite>(input).op; }
+
+TEST(RowTable, ARowIsReadOnceWhoeverWaitsAndWhoWaitsGoesOnInOrder) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  EXPECT_EQ(rows.Find("k"), nullptr);
+  rows.Park("k", ResumeWrite{1}, out);
+  rows.Park("k", ResumeWrite{2}, out);
+  EXPECT_EQ(out.reads, std::vector<std::string>{"k"});
+  EXPECT_EQ(rows.Find("k"), nullptr) << "not in hand yet";
+  const RecordBytes record = Bytes("r");
+  const std::vector<Input> parked = rows.Loaded("k", record);
+  ASSERT_EQ(parked.size(), 2u);
+  EXPECT_EQ(OpOf(parked[0]), 1u);
+  EXPECT_EQ(OpOf(parked[1]), 2u);
+  ASSERT_NE(rows.Find("k"), nullptr);
+  EXPECT_EQ(rows.Find("k")->latest, record);
+  EXPECT_EQ(rows.Find("k")->committed, record);
+}
+
+TEST(RowTable, ARowThatIsNotThereIsInHandToo) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  rows.Park("k", ResumeWrite{1}, out);
+  rows.Loaded("k", nullptr);
+  ASSERT_NE(rows.Find("k"), nullptr);
+  EXPECT_EQ(rows.Find("k")->latest, nullptr);
+}
+
+TEST(RowTable, ARowThatCannotBeReadIsForgotten) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  rows.Park("k", ResumeWrite{1}, out);
+  EXPECT_EQ(rows.LoadFailed("k").size(), 1u);
+  EXPECT_EQ(rows.size(), 0u);
+  rows.Park("k", ResumeWrite{2}, out);
+  EXPECT_EQ(out.reads.size(), 2u) << "and read anew";
+}
+
+TEST(RowTable, WhatIsCommittedLagsBehindWhatIsLatest) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  rows.Park("k", ResumeWrite{1}, out);
+  const RecordBytes zero = Bytes("0");
+  const RecordBytes one = Bytes("1");
+  const RecordBytes two = Bytes("2");
+  rows.Loaded("k", zero);
+  rows.Change("k", one);
+  rows.Change("k", two);
+  EXPECT_EQ(rows.Find("k")->latest, two);
+  EXPECT_EQ(rows.Find("k")->committed, zero);
+  EXPECT_EQ(rows.idle_bytes(), 0u) << "a row with changes under way never leaves";
+  rows.ChangeCommitted("k", one);
+  EXPECT_EQ(rows.Find("k")->committed, one);
+  rows.ChangeCommitted("k", two);
+  EXPECT_EQ(rows.Find("k")->committed, two);
+  EXPECT_GT(rows.idle_bytes(), 0u);
+}
+
+TEST(RowTable, AChangeThatFailedLeavesARowToBeReadAnew) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  rows.Park("k", ResumeWrite{1}, out);
+  rows.Loaded("k", nullptr);
+  rows.Change("k", Bytes("1"));
+  rows.ChangeFailed("k");
+  EXPECT_EQ(rows.Find("k"), nullptr);
+  EXPECT_EQ(rows.size(), 0u);
+}
+
+TEST(RowTable, AFailedChangeThatALaterOneHoldsLeavesTheRowInHand) {
+  RowTable rows(1 << 20);
+  Outbox out;
+  rows.Park("k", ResumeWrite{1}, out);
+  rows.Loaded("k", nullptr);
+  const RecordBytes two = Bytes("12");
+  rows.Change("k", Bytes("1"));
+  rows.Change("k", two);
+  rows.ChangeFailed("k");
+  ASSERT_NE(rows.Find("k"), nullptr);
+  EXPECT_EQ(rows.Find("k")->committed, nullptr);
+  rows.ChangeCommitted("k", two);
+  EXPECT_EQ(rows.Find("k")->committed, two);
+}
+
+void Load(RowTable& rows, const std::string& row_key) {
+  Outbox out;
+  rows.Park(row_key, ResumeWrite{1}, out);
+  rows.Loaded(row_key, Bytes(std::string(1000, 'x')));
+}
+
+TEST(RowTable, TheLeastRecentlyUsedIdleRowLeavesFirst) {
+  RowTable rows(3000);
+  Load(rows, "a");
+  Load(rows, "b");
+  EXPECT_NE(rows.Find("a"), nullptr);  // used
+  Load(rows, "c");
+  EXPECT_EQ(rows.Find("b"), nullptr);
+  EXPECT_NE(rows.Find("a"), nullptr);
+  EXPECT_NE(rows.Find("c"), nullptr);
+  EXPECT_LE(rows.idle_bytes(), 3000u);
+}
+
+TEST(RowTable, WithoutRoomOnlyTheNewestStays) {
+  RowTable rows(0);
+  Load(rows, "a");
+  EXPECT_NE(rows.Find("a"), nullptr) << "who asked for it uses it next";
+  Load(rows, "b");
+  EXPECT_EQ(rows.Find("a"), nullptr);
+  EXPECT_NE(rows.Find("b"), nullptr);
+}
+
+TEST(RowTable, DropIdleKeepsWhatIsUnderWay) {
+  RowTable rows(1 << 20);
+  Load(rows, "idle");
+  Load(rows, "changing");
+  rows.Change("changing", Bytes("1"));
+  Outbox out;
+  rows.Park("reading", ResumeWrite{1}, out);
+  rows.DropIdle();
+  EXPECT_EQ(rows.Find("idle"), nullptr);
+  EXPECT_NE(rows.Find("changing"), nullptr);
+  EXPECT_EQ(rows.Loaded("reading", nullptr).size(), 1u);
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,93 @@
+// A simulated cluster: nodes, the network between them, what goes wrong, and the clients' way in.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/core/replica_set.h"
+#include "tests/sim/invariants.h"
+#include "tests/sim/node.h"
+
+namespace gyre::sim {
+
+class Cluster final : private SimNode::Host {
+ public:
+  // `nodes` == 0: chance decides.
+  Cluster(World& world, int nodes);
+
+  struct Question {
+    size_t node = 0;
+    Call call;
+    Micros timeout;
+    std::function<void(const CallResult&)> answered;  // at the moment the node answers: what is durable now counts
+    std::function<void(const CallResult*)> done;      // once, later: nullptr when the client will never know
+  };
+  void Ask(Question question);
+
+  // Lets things go wrong until `end`, then ends every fault.
+  void BeginFaults(Micros end);
+  void Heal();
+  void AddKeyspace(KeyspaceSpec keyspace);
+
+  size_t size() const { return nodes_.size(); }
+  SimNode& node(size_t index) { return *nodes_[index]; }
+  const View& view() const { return *view_; }
+  std::vector<SimNode*> ReplicasOf(const std::string& keyspace, const std::string& key);
+  Invariants& invariants() { return invariants_; }
+
+ private:
+  struct Waiting {
+    SimNode* node = nullptr;
+    uint64_t life = 0;
+    Question question;
+    bool answered = false;
+    bool done = false;
+  };
+  // One direction between two nodes.
+  struct Link {
+    bool cut = false;
+    bool believed = false;  // the first node was told that the second is up
+  };
+
+  void Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override;
+  void Replied(SimNode& from, std::vector<Outbox::Reply> replies) override;
+  void LayoutWanted(SimNode& node) override;
+  void RecordSeen(SimNode& node, const std::string& row_key, const RecordBytes& record) override {
+    invariants_.RecordSeen(node, row_key, record);
+  }
+  void RowDurable(SimNode& node, const std::string& row_key, const RecordBytes& before, const RecordBytes& after) override {
+    invariants_.RowDurable(node, row_key, before, after);
+  }
+  void TurnEnded(SimNode& node) override { invariants_.TurnEnded(node); }
+
+  void Deliver(SimNode& from, size_t to, uint64_t layout_epoch, const std::vector<Message>& batch);
+  void CheckAnswered(uint64_t ticket);
+  void Finish(uint64_t ticket, const CallResult* result);
+  void Start(size_t node);
+  void Crash(size_t node);
+  void Partition();
+  void Mend(const std::vector<std::pair<size_t, size_t>>& cut);
+  void NoticeLinks();
+  void NoticeLink(size_t a, size_t b);
+  bool Reachable(size_t a, size_t b);
+  void Repeat(Micros mean, Micros end, const std::function<void()>& what);
+  size_t AnyNode() { return world_.random().Below(nodes_.size()); }
+  size_t IndexOf(NodeId id) const { return by_id_.at(id); }
+  Link& link(size_t a, size_t b) { return links_[a * nodes_.size() + b]; }
+
+  World& world_;
+  Weather weather_;
+  bool healed_ = false;
+  Invariants invariants_;
+  std::shared_ptr<const View> view_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::map<NodeId, size_t> by_id_;
+  std::vector<Link> links_;
+  uint64_t last_ticket_ = 0;
+  std::map<uint64_t, Waiting> waiting_;
+};
+
+}  // namespace gyre::sim

@@ -1,0 +1,207 @@
+// One node of a simulated cluster.
+#include "tests/sim/node.h"
+
+#include <cassert>
+#include <utility>
+
+#include "server/core/describe.h"
+#include "storage/format/meta_codec.h"
+
+namespace gyre::sim {
+namespace {
+
+constexpr int64_t kYear2023Ms = 1'700'000'000'000;
+constexpr Micros kForever = {INT64_MAX / 2};
+
+}  // namespace
+
+SimNode::SimNode(World& world, Host& host, const Weather& weather, NodeId id, int number)
+    : world_(world), host_(host), weather_(weather), id_(id), name_(std::string("n").append(std::to_string(number))) {
+  Random& random = world_.random();
+  wall_offset_ms_ = static_cast<int64_t>(random.Below(100)) - 50;
+  drift_ppm_ = static_cast<int64_t>(random.Below(400)) - 200;
+  constexpr size_t kRowCacheBytes[] = {0, 2000, 16 << 20};
+  limits_.row_cache_bytes = kRowCacheBytes[random.Below(3)];
+}
+
+void SimNode::Start(std::shared_ptr<const View> view) {
+  assert(!alive());
+  ++life_;
+  steady_offset_ = Micros{static_cast<int64_t>(world_.random().Below(1'000'000'000))};
+  OpenStore();
+  std::optional<ActorState> actor;
+  if (absl::StatusOr<std::string> bytes = engine_.Get(Table::kMeta, kMetaActor); bytes.ok()) {
+    absl::StatusOr<ActorState> state = DecodeActorState(*bytes);
+    assert(state.ok());
+    actor = *state;
+  }
+  lane_ = std::make_unique<Lane>(Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40},
+                                 ActorClock(id_.value, actor, Read().wall_ms), Runtime{*this, *this, *this});
+  world_.Trace(name_, [&] { return "starts life " + std::to_string(life_); });
+  Push(NewView{std::move(view)});
+}
+
+void SimNode::OpenStore() {
+  store_ = std::make_unique<Store>(engine_);
+  while (store_->RecountSome(1'000'000)) {
+  }
+}
+
+void SimNode::Crash() {
+  assert(alive());
+  world_.Add(Count::kCrashes);
+  // What was on its way to the disk may have arrived, or not.
+  if (committing_ && world_.random().Chance(0.5)) (void)Write(*committing_);
+  committing_.reset();
+  inbox_.clear();
+  wake_.reset();
+  paused_until_ = {};
+  lane_.reset();
+  store_.reset();
+  engine_.SetDiskFull(false);
+  disk_full_ = false;
+  engine_.Crash(MemoryEngine::CrashKind::kPower);
+  world_.Trace(name_, [] { return "crashes"; });
+}
+
+void SimNode::PauseUntil(Micros when) {
+  world_.Add(Count::kPauses);
+  world_.Trace(name_, [&] { return "pauses for " + std::to_string((when - world_.now()).value / 1000) + " ms"; });
+  paused_until_ = std::max(paused_until_, when);
+}
+
+void SimNode::SetDiskFull(bool full) {
+  if (full) world_.Add(Count::kDiskFull);
+  world_.Trace(name_, [&] { return full ? "disk is full" : "disk has room again"; });
+  disk_full_ = full;
+  engine_.SetDiskFull(full);
+  Push(StoreHealth{full ? absl::ResourceExhaustedError("the disk is full") : absl::OkStatus()});
+}
+
+void SimNode::Heal() {
+  healed_ = true;
+  paused_until_ = {};
+  if (alive() && disk_full_) SetDiskFull(false);
+  if (alive()) WakeAt(world_.now());
+}
+
+void SimNode::Push(Input input) {
+  if (!alive()) return;
+  inbox_.push_back(std::move(input));
+  WakeAt(world_.now() + world_.random().Between({20}, {200}));
+}
+
+void SimNode::WakeAt(Micros when) {
+  if (wake_ && *wake_ <= when) return;
+  wake_ = when;
+  world_.At(when, [this, when, life = life_] {
+    if (life == life_ && wake_ == when) Turn();
+  });
+}
+
+void SimNode::Turn() {
+  wake_.reset();
+  if (paused()) return WakeAt(paused_until_);
+  world_.Add(Count::kTurns);
+  for (const Input& input : inbox_) {
+    world_.Trace(name_, [&] { return "<- " + Describe(input); });
+  }
+  std::vector<Input> inputs = std::exchange(inbox_, {});
+  lane_->Turn(inputs);
+  host_.TurnEnded(*this);
+  if (const std::optional<Micros> next = lane_->next_deadline()) {
+    if (*next < kForever) WakeAt(std::max(*next - steady_offset_, world_.now() + Micros{1}));
+  }
+}
+
+Now SimNode::Read() {
+  const int64_t steady_ms = world_.now().value / 1000;
+  const int64_t wall = kYear2023Ms + steady_ms + steady_ms * drift_ppm_ / 1'000'000 + wall_offset_ms_;
+  return {.steady = Steady(), .wall_ms = static_cast<uint64_t>(wall)};
+}
+
+void SimNode::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+  for (const Message& message : batch) {
+    world_.Trace(name_, [&] { return "-> " + ToString(to).substr(12) + " " + Describe(message); });
+    if (const auto* store = std::get_if<peer::StoreRow>(&message.body)) {
+      host_.RecordSeen(*this, store->row_key, store->record);
+    }
+  }
+  host_.Sent(*this, to, layout_epoch, std::move(batch));
+}
+
+std::vector<absl::StatusOr<RecordBytes>> SimNode::ReadRows(std::span<const std::string> row_keys) {
+  std::vector<absl::StatusOr<RecordBytes>> rows = store_->ReadRows(row_keys);
+  if (healed_) return rows;
+  for (absl::StatusOr<RecordBytes>& row : rows) {
+    if (!world_.random().Chance(weather_.read_fails)) continue;
+    world_.Add(Count::kReadsFailed);
+    row = absl::DataLossError("a block of the file fails its checksum");
+  }
+  return rows;
+}
+
+peer::FetchPageReply SimNode::ReadPage(const peer::FetchPage& page) {
+  if (!healed_ && world_.random().Chance(weather_.read_fails)) {
+    world_.Add(Count::kReadsFailed);
+    return {.code = absl::StatusCode::kDataLoss};
+  }
+  peer::FetchPageReply reply = {.complete = true};
+  size_t bytes = 0;
+  const absl::Status status = engine_.Scan(
+      Table::kRows, {page.after, page.end}, [&](std::string_view key, std::string_view record) {
+        if (key == page.after) return true;
+        if (reply.rows.size() >= page.rows_max || bytes >= page.bytes_max) return reply.complete = false;
+        bytes += key.size() + record.size();
+        reply.rows.push_back({std::string(key), std::make_shared<const std::string>(record)});
+        return true;
+      });
+  reply.code = status.code();
+  return reply;
+}
+
+void SimNode::Commit(Batch batch) {
+  assert(!committing_);
+  for (const RowCommit& row : batch.rows) host_.RecordSeen(*this, row.row_key, row.after);
+  committing_ = std::move(batch);
+  const Micros delay = world_.random().Skewed({100}, healed_ ? Millis(2) : weather_.commit_max);
+  world_.In(delay, [this, life = life_] {
+    if (life == life_ && committing_) EndCommit();
+  });
+}
+
+void SimNode::EndCommit() {
+  Batch batch = *std::exchange(committing_, std::nullopt);
+  if (!healed_ && world_.random().Chance(weather_.commit_fails)) {
+    world_.Add(Count::kCommitsFailed);
+    const bool lurks = world_.random().Chance(0.5);
+    engine_.FailNextWrite(absl::UnavailableError("input/output error"),
+                          lurks ? MemoryEngine::FailedBatch::kInLog : MemoryEngine::FailedBatch::kGone);
+  }
+  absl::Status status = Write(batch);
+  Push(Committed{std::move(status), std::move(batch.rows), batch.actor});
+}
+
+absl::Status SimNode::Write(const Batch& batch) {
+  std::vector<RowWrite> rows;
+  for (const RowCommit& row : batch.rows) rows.push_back({row.row_key, row.before, row.after});
+  std::vector<EngineWrite> others;
+  if (batch.actor) {
+    others.push_back({Table::kMeta, std::string(kMetaActor),
+                      std::make_shared<const std::string>(EncodeActorState(*batch.actor))});
+  }
+  std::vector<RecordBytes> before;
+  for (const RowWrite& row : rows) before.push_back(Durable(row.row_key));
+  absl::Status status = store_->Commit(rows, others, Durability::kDisk);
+  if (status.ok()) {
+    for (size_t i = 0; i < rows.size(); ++i) host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);
+  }
+  return status;
+}
+
+RecordBytes SimNode::Durable(const std::string& row_key) {
+  absl::StatusOr<std::string> bytes = engine_.Get(Table::kRows, row_key);
+  return bytes.ok() ? std::make_shared<const std::string>(*std::move(bytes)) : nullptr;
+}
+
+}  // namespace gyre::sim

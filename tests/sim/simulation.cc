@@ -1,0 +1,93 @@
+// One simulation from its seed, and many of them.
+#include "tests/sim/simulation.h"
+
+#include <cstdio>
+
+#include "server/core/coordinator_ops.h"
+#include "storage/format/row_key.h"
+#include "tests/sim/clients.h"
+#include "tests/sim/cluster.h"
+
+namespace gyre::sim {
+namespace {
+
+constexpr Micros kFaults = Seconds(20);
+constexpr Micros kCalm = Seconds(6);  // longer than any timeout of a client, and than any message is late
+
+void CheckConverged(World& world, Cluster& cluster, const History& history) {
+  for (const Key& key : history.Keys()) {
+    if (!world.ok()) return;
+    const KeyspaceSpec& keyspace = **FindKeyspace(cluster.view(), key.keyspace);
+    cluster.invariants().Converged(MakeRowKey(keyspace.id, TokenOf(key.name).value, key.name),
+                                   cluster.ReplicasOf(keyspace.name, key.name));
+  }
+  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) cluster.invariants().SumsAreRight(cluster.node(i));
+}
+
+void Play(World& world, const Options& options) {
+  Cluster cluster(world, options.nodes);
+  Clients clients(world, cluster, 2 + world.random().Below(4));
+  clients.Begin(kFaults);
+  cluster.BeginFaults(kFaults);
+  world.At(world.random().Between(Seconds(5), Seconds(15)), [&] {
+    cluster.AddKeyspace({.name = "late", .r = {}, .w = {}});
+    clients.AddKeyspace("late");
+  });
+  world.RunUntil(kFaults);
+
+  cluster.Heal();
+  world.RunUntil(world.now() + kCalm);
+  // The first reads repair, the second must find nothing left to repair.
+  const size_t keys = clients.history().Keys().size();
+  for (int round = 0; round < 2 && world.ok(); ++round) {
+    size_t read = 0;
+    clients.ReadAll(read);
+    world.RunUntil(world.now() + kCalm);
+    if (read < keys && world.ok()) {
+      world.Violated("after all faults were over only " + std::to_string(read) + " of " + std::to_string(keys) +
+                     " keys could be read from all their replicas");
+    }
+    if (world.ok()) CheckConverged(world, cluster, clients.history());
+  }
+}
+
+}  // namespace
+
+Report Simulate(const Options& options) {
+  World world(options.seed, options.trace);
+  Play(world, options);
+  return {world.violations(), world.counts(), world.now(), world.digest()};
+}
+
+void Batch::Run(const Options& options, bool twice) {
+  Report report = Simulate(options);
+  if (twice && report.violations.empty() && Simulate(options).digest != report.digest) {
+    report.violations.push_back("played twice, it was not the same");
+  }
+  ++seeds;
+  simulated = simulated + report.simulated;
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += report.counts[i];
+  if (report.violations.empty()) return;
+  failed.push_back(options.seed);
+  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(options.seed), report.violations.front().c_str());
+}
+
+std::string Batch::Emptiness() const {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    // Every kind must have come up about once in two seeds.
+    if (counts[i] * 2 < seeds) return "too little happened: " + std::to_string(counts[i]) + " " + kCountNames[i];
+  }
+  const uint64_t ok = counts[static_cast<size_t>(Count::kOk)];
+  if (ok < seeds * 100) return "too little happened: only " + std::to_string(ok) + " calls were good";
+  return {};
+}
+
+std::string Batch::Summary() const {
+  std::string text = std::to_string(seeds) + " seeds, " + std::to_string(simulated.value / 60'000'000) +
+                     " simulated minutes, " + std::to_string(failed.size()) + " with violations;";
+  for (size_t i = 0; i < counts.size(); ++i) text += " " + std::to_string(counts[i]) + " " + kCountNames[i] + ",";
+  text.back() = '.';
+  return text;
+}
+
+}  // namespace gyre::sim
