@@ -2,6 +2,7 @@
 #include "server/core/coordinator.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "server/core/coordinator_ops.h"
@@ -89,17 +90,29 @@ void Coordinator::PeerLost(const Turn& turn, NodeId node) {
   }
 }
 
+void Coordinator::AlarmAt(Micros when, OpId id) {
+  // Operations end long before their deadlines: their alarms must not outnumber those that still run.
+  constexpr size_t kEndedMax = 1024;
+  if (alarms_.size() > 4 * ops_.size() + kEndedMax) {
+    std::erase_if(alarms_, [&](const Alarm& alarm) { return !ops_.contains(alarm.id); });
+    std::make_heap(alarms_.begin(), alarms_.end(), std::greater<>());
+  }
+  alarms_.push_back({when, id});
+  std::push_heap(alarms_.begin(), alarms_.end(), std::greater<>());
+}
+
 void Coordinator::Tick(const Turn& turn) {
-  while (!alarms_.empty() && alarms_.top().when <= turn.now.steady) {
-    const OpId id = alarms_.top().id;
-    alarms_.pop();
+  while (!alarms_.empty() && alarms_.front().when <= turn.now.steady) {
+    const OpId id = alarms_.front().id;
+    std::pop_heap(alarms_.begin(), alarms_.end(), std::greater<>());
+    alarms_.pop_back();
     OnTimer(turn, id);
   }
 }
 
 std::optional<Micros> Coordinator::next_deadline() const {
   if (alarms_.empty()) return std::nullopt;
-  return alarms_.top().when;
+  return alarms_.front().when;
 }
 
 void Coordinator::OnTimer(const Turn& turn, OpId id) {

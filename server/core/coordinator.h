@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
 #include <variant>
 #include <vector>
@@ -52,6 +51,7 @@ class Coordinator {
 
   std::optional<Micros> next_deadline() const;
   size_t calls_in_flight() const { return ops_.size(); }
+  size_t timers() const { return alarms_.size(); }
 
  private:
   // A put or delete that this node coordinates. Its stages: get the row in hand; perhaps read a quorum; mint
@@ -130,7 +130,7 @@ class Coordinator {
     AlarmAt(deadline, id);
     return std::get<T>(*(ops_[id] = std::make_unique<Op>(std::move(op))));
   }
-  void AlarmAt(Micros when, OpId id) { alarms_.push({when, id}); }
+  void AlarmAt(Micros when, OpId id);
 
   struct Alarm {
     Micros when;
@@ -142,7 +142,7 @@ class Coordinator {
   Replica& replica_;
   OpId next_op_;
   absl::flat_hash_map<OpId, std::unique_ptr<Op>> ops_;
-  std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
+  std::vector<Alarm> alarms_;  // a heap, the earliest first; some of operations that ended
   std::vector<OpId> waiting_for_clock_;
   LatencyQuantile fetch_latency_;
   std::shared_ptr<const View> ranges_of_;            // the view that ranges_ was computed for

@@ -92,6 +92,7 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
 void Coordinator::Resume(const Turn& turn, OpId id) {
   WriteOp* op = Find<WriteOp>(id);
   if (op == nullptr) return;  // its deadline passed while it waited
+  assert(!op->gather);
   if (!replica_.health().ok()) return FailWrite(turn, id, replica_.health());
   const RowTable::Entry* row = replica_.rows().Find(op->row_key);
   if (row == nullptr) return replica_.rows().Park(op->row_key, ResumeWrite{id}, turn.out);
@@ -115,7 +116,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
       op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
                       (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
   const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context);
-  if (must_read && !op->found && !op->gather) {
+  if (must_read && !op->found) {
     op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
     op->gather->Start(turn, id);
     return SettleGather(turn, id, *op);
@@ -126,6 +127,10 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
         absl::InvalidArgumentError(
             "context is from the future: no replica has seen what it claims. Read the key again"));
   }
+  // Before the actor mints for this row, it must be known whether the row holds all that the actor minted for
+  // it.
+  replica_.NoticeOwnDots(row->latest, op->found);
+  if (op->context) replica_.NoticeOwnDots(row->latest, op->context->seen);
   // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
   if (unproven) op->context->has_own = false;
   ChangeRow(turn, id, *op, std::move(record));
@@ -154,6 +159,11 @@ void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
 void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record record) {
   const CausalContext* context = op.context ? &*op.context : nullptr;
   const uint64_t floor = std::max(record.seen.Max(), context ? context->seen.Max() : 0);
+  if (floor >= kCounterMax) {
+    return FailWrite(turn, id,
+                     absl::FailedPreconditionError("the key holds a write with the last counter there is, "
+                                                   "so that nothing can come after it; nothing was changed"));
+  }
   bool forced = false;
   const std::optional<Dot> dot = replica_.clock().Mint(turn.now.wall_ms, floor, limits_.drift_ms, &forced);
   replica_.PersistClock(turn, dot ? 0 : floor);

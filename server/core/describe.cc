@@ -133,6 +133,7 @@ std::string Describe(const Message& message) {
                    return "fetched: " + DescribeCode(reply.code) + " " + std::to_string(reply.rows.size()) +
                           " rows" + (reply.complete ? ", complete" : "");
                  },
+                 [&](const auto&) { return "message of kind " + std::to_string(message.body.index()); },
              },
              message.body);
 }

@@ -34,6 +34,7 @@ class Node {
   std::optional<Micros> next_deadline() const;  // when Tick has something to do; nullopt: not by itself
 
   size_t calls_in_flight() const { return coordinator_.calls_in_flight(); }
+  size_t timers() const { return coordinator_.timers(); }  // some of calls that ended
   const NodeLimits& limits() const { return config_.limits; }
   // To be made durable after a drain: nothing is minted any more.
   ActorState CleanState() const { return replica_.clock().CleanState(); }

@@ -32,12 +32,17 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   Commit(turn, input.from, input.message.op, store.row_key, *std::move(merged));
 }
 
-// A record that knows more of this node's own writes than its row does shows that the row lost some.
 void Replica::NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs) {
   if (ours == theirs || theirs == nullptr) return;
   const Actor self = clock_.actor();
   const uint64_t known = ours ? SeenCounter(*ours, self) : 0;
   if (SeenCounter(*theirs, self) > known) clock_.Retire();
+}
+
+void Replica::NoticeOwnDots(const RecordBytes& ours, const VersionVector& claimed) {
+  const Actor self = clock_.actor();
+  const uint64_t shown = claimed.CounterOf(self);
+  if (shown > 0 && shown > (ours ? SeenCounter(*ours, self) : 0)) clock_.Retire();
 }
 
 void Replica::FetchRow(const Turn& turn, FromPeer input) {
@@ -79,10 +84,10 @@ void Replica::Committed(const Turn& turn, gyre::Committed batch) {
     }
     if (row.asked_by) turn.Send(row.asked_by, row.op, peer::StoreReply{batch.status.code()});
   }
-  if (batch.actor) clock_on_its_way_ = false;
-  if (ok && batch.actor) {
-    clock_.Persisted(*batch.actor);
-    clock_advanced_ = true;
+  if (batch.actor) {
+    clock_on_its_way_ = false;
+    clock_advanced_ = true;  // after a failure too: what waits asks for its lease again
+    if (ok) clock_.Persisted(*batch.actor);
   }
   // The rows may lack what this node minted and already sent to others.
   if (!ok && !batch.rows.empty()) clock_.Retire();

@@ -30,11 +30,17 @@ class Replica {
 
   // Puts the clock's state on its way to disk when that is due.
   void PersistClock(const Turn& turn, uint64_t floor = 0);
-  // True once after the clock could mint again: what waited for it should be tried again.
+  // True once after the clock's state came back from disk: what waits for it should be tried again.
   bool TakeClockAdvanced() { return std::exchange(clock_advanced_, false); }
 
   // Changes a row in hand and makes it durable; `asked_by` is told. REQUIRES: the row is in hand.
   void Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RecordBytes after);
+
+  // A record that knows more of this node's own writes than its row does shows that the row lost some: ends
+  // the actor.
+  void NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs);
+  // The same of what a client's context claims.
+  void NoticeOwnDots(const RecordBytes& ours, const VersionVector& claimed);
 
   void SetHealth(absl::Status status) { health_ = std::move(status); }
   // Not OK while the disk takes no writes.
@@ -44,8 +50,6 @@ class Replica {
   const ActorClock& clock() const { return clock_; }
 
  private:
-  void NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs);
-
   RowTable rows_;
   ActorClock clock_;
   bool clock_on_its_way_ = false;

@@ -22,7 +22,10 @@ void Lane::Settle(Now now, std::vector<Input>& inputs) {
   std::vector<Input> again;
   do {
     for (Input& input : inputs) {
-      if (std::holds_alternative<Committed>(input)) committing_ = false;
+      if (const auto* batch = std::get_if<Committed>(&input)) {
+        committing_ = false;
+        if (!batch->status.ok()) Rebase(batch->rows, again);
+      }
       if (const auto* next = std::get_if<NewView>(&input)) {
         layout_epoch_ = std::max(layout_epoch_, next->view->layout.epoch);
       }
@@ -33,6 +36,19 @@ void Lane::Settle(Now now, std::vector<Input>& inputs) {
     Collect(again);
     inputs.swap(again);
   } while (!inputs.empty());
+}
+
+// A batch failed: what waits was made on top of it, and goes on top of what the disk holds instead.
+void Lane::Rebase(const std::vector<RowCommit>& failed, std::vector<Input>& to_self) {
+  Collect(to_self);
+  absl::flat_hash_map<std::string_view, RecordBytes> on_disk;
+  for (const RowCommit& row : failed) on_disk.try_emplace(row.row_key, row.before);
+  for (RowCommit& row : waiting_.rows) {
+    const auto found = on_disk.find(row.row_key);
+    if (found == on_disk.end()) continue;
+    row.before = found->second;
+    on_disk.erase(found);  // the next change of this row is on top of this one
+  }
 }
 
 // All rows that this round asks for are read in one pass over the disk.

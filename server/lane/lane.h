@@ -35,6 +35,7 @@ class Lane {
 
  private:
   void Settle(Now now, std::vector<Input>& inputs);
+  void Rebase(const std::vector<RowCommit>& failed, std::vector<Input>& to_self);
   void Read(Now now);
   void Collect(std::vector<Input>& to_self);
   void StartCommit();

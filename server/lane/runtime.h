@@ -22,7 +22,7 @@ class Clock {
 class Network {
  public:
   virtual ~Network() = default;
-  // May be lost, late, doubled, overtaken. `layout_epoch`: of the sender's layout.
+  // May be lost, late, overtaken, and all but a Forward doubled. `layout_epoch`: of the sender's layout.
   virtual void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) = 0;
   virtual void Reply(std::vector<Outbox::Reply> replies) = 0;
   // A peer knows a newer layout: somebody should fetch it.

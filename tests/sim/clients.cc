@@ -37,7 +37,8 @@ void Clients::Act(Client& client, Micros end) {
   if (world_.now() >= end) return;
   world_.In(random.Between({0}, kThink + kThink), [this, &client, end] { Act(client, end); });
   if (client.outstanding >= kOutstandingMax) return;
-  const Key key = {keyspaces_[random.Below(keyspaces_.size())], std::string("k").append(std::to_string(random.Below(keys_)))};
+  const Key key = {keyspaces_[random.Below(keyspaces_.size())],
+                   std::string("k").append(std::to_string(random.Below(keys_)))};
   const uint64_t dice = random.Below(100);
   if (dice < 6) {
     const auto scan = std::make_shared<Scan>();
@@ -48,7 +49,8 @@ void Clients::Act(Client& client, Micros end) {
     return ScanOn(client, scan);
   }
   const auto known = client.contexts.find(key);
-  if (dice < 40 || (Careful(key) && known == client.contexts.end())) return Get(&client, key, MaybeCount(key), nullptr);
+  if (dice < 40 || (Careful(key) && known == client.contexts.end()))
+    return Get(&client, key, MaybeCount(key), nullptr);
   const bool with_context = known != client.contexts.end() && (Careful(key) || random.Chance(0.6));
   const Claims context = with_context ? known->second : Claims{};
   Write(client, key, dice >= 88, with_context ? &context : nullptr);
@@ -59,7 +61,8 @@ std::optional<ReplicaCount> Clients::MaybeCount(const Key& key) {
   Random& random = world_.random();
   if (!random.Chance(0.15)) return std::nullopt;
   const auto how = static_cast<ReplicaCount::How>(random.Below(4));
-  return ReplicaCount{how, 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(Replicas(key.keyspace))))};
+  return ReplicaCount{how,
+                      1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(Replicas(key.keyspace))))};
 }
 
 int Clients::Replicas(const std::string& keyspace) const {
@@ -76,15 +79,24 @@ void Clients::Write(Client& client, const Key& key, bool is_delete, const Claims
   Random& random = world_.random();
   const WriteId write_id = {random.Next(), random.Next()};
   const std::string value = std::to_string(client.number).append(":").append(std::to_string(++written_));
-  const EventId event = history_.Begin(key, is_delete, is_delete ? "" : value, write_id, context, world_.now()).id;
+  const EventId event =
+      history_.Begin(key, is_delete, is_delete ? "" : value, write_id, context, world_.now()).id;
   std::optional<std::string> bytes;
   if (context != nullptr) bytes = context->bytes;
   const std::optional<ReplicaCount> w = MaybeCount(key);
   ++client.outstanding;
   const size_t node = random.Below(cluster_.size());
-  if (is_delete) return Attempt(client, event, DeleteCall{.keyspace = key.keyspace, .key = key.name, .w = w, .context = bytes}, node);
+  if (is_delete)
+    return Attempt(client, event,
+                   DeleteCall{.keyspace = key.keyspace, .key = key.name, .w = w, .context = bytes}, node);
   Attempt(client, event,
-          PutCall{.keyspace = key.keyspace, .key = key.name, .value = value, .w = w, .context = bytes, .write_id = write_id}, node);
+          PutCall{.keyspace = key.keyspace,
+                  .key = key.name,
+                  .value = value,
+                  .w = w,
+                  .context = bytes,
+                  .write_id = write_id},
+          node);
 }
 
 Outcome Clients::Judge(const CallResult* result) {
@@ -97,9 +109,13 @@ Outcome Clients::Judge(const CallResult* result) {
     return Outcome::kUnknown;
   }
   world_.Add(Count::kRefused);
-  // A node that has not heard of a new keyspace yet says so.
-  const bool too_early = result->status.message().find("\"late\" does not exist") != absl::string_view::npos;
-  if (result->status.code() == absl::StatusCode::kInvalidArgument && !too_early) {
+  // A node that has not heard of a new keyspace yet says so, and one whose clock is far behind does not
+  // believe a context that no quorum knows.
+  const auto says = [&](const char* words) {
+    return result->status.message().find(words) != absl::string_view::npos;
+  };
+  if (result->status.code() == absl::StatusCode::kInvalidArgument && !says("\"late\" does not exist") &&
+      !says("context is from the future")) {
     world_.Violated("a good call was refused: " + result->status.ToString());
   }
   return Outcome::kRefused;
@@ -114,9 +130,10 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
   const auto answered = [this, id, key, w](const CallResult& result) {
     if (!result.status.ok()) return;
     const uint32_t keyspace = (*FindKeyspace(cluster_.view(), key.keyspace))->id;
-    cluster_.invariants().Acknowledged(history_.event(id), std::get<WriteResult>(result.result), keyspace,
-                                       MakeRowKey(keyspace, TokenOf(key.name).value, key.name), w,
-                                       cluster_.ReplicasOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name));
+    cluster_.invariants().Acknowledged(
+        history_.event(id), std::get<WriteResult>(result.result), keyspace,
+        MakeRowKey(keyspace, TokenOf(key.name).value, key.name), w,
+        cluster_.ReplicasOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name));
   };
   const auto done = [this, &client, id, call, key, w, node](const CallResult* result) {
     Random& random = world_.random();
@@ -128,7 +145,11 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
       Claims& known = client.contexts[key];
       known.bytes = std::get<WriteResult>(result->result).context;
       known.claims = event.claims;
-      known.claims.push_back({id, world_.now()});
+      // A context names only the last own write; those before it are covered by whoever has that one.
+      const int n = Replicas(key.keyspace);
+      const bool sure = w + n / 2 + 1 > n;
+      for (Claims::Claim& claim : known.claims) claim.sure = claim.sure && (sure || !claim.own);
+      known.claims.push_back({.event = id, .at = world_.now(), .own = true, .sure = sure});
       return;
     }
     const auto* put = std::get_if<PutCall>(&call);
@@ -140,7 +161,8 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
     PutCall again = *put;
     again.retry = true;
     const size_t to = random.Chance(0.5) ? node : random.Below(cluster_.size());
-    world_.In(random.Between({0}, Millis(300)), [this, &client, id, again, to] { Attempt(client, id, again, to); });
+    world_.In(random.Between({0}, Millis(300)),
+              [this, &client, id, again, to] { Attempt(client, id, again, to); });
   };
   const Micros timeout = world_.random().Between(Millis(200), Seconds(2));
   cluster_.Ask({.node = node, .call = call, .timeout = timeout, .answered = answered, .done = done});
@@ -158,8 +180,12 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
     if (Judge(result) != Outcome::kOk) return;
     world_.Add(Count::kReads);
     const GetResult& get = std::get<GetResult>(result->result);
-    History::Read read = {.key = key, .start = start, .end = world_.now(), .r = Needed(key.keyspace, r, false),
-                          .n = Replicas(key.keyspace), .rule = (*FindKeyspace(cluster_.view(), key.keyspace))->conflict};
+    History::Read read = {.key = key,
+                          .start = start,
+                          .end = world_.now(),
+                          .r = Needed(key.keyspace, r, false),
+                          .n = Replicas(key.keyspace),
+                          .rule = (*FindKeyspace(cluster_.view(), key.keyspace))->conflict};
     for (const ReadValue& value : get.values) read.values.push_back(value.value);
     Explain(read);
     if (good != nullptr) ++*good;
@@ -167,7 +193,8 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
     Claims& known = client->contexts[key];
     known.bytes = get.context;
     known.claims.clear();
-    for (const std::string& value : read.values) known.claims.push_back({history_.OfValue(value)->id, start});
+    for (const std::string& value : read.values)
+      known.claims.push_back({.event = history_.OfValue(value)->id, .at = start});
   };
   const Micros timeout = world_.random().Between(Millis(200), Seconds(2));
   cluster_.Ask({.node = world_.random().Below(cluster_.size()),

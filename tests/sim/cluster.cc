@@ -14,8 +14,11 @@ constexpr Micros kNoticeEvery = Millis(40);
 constexpr Micros kAnswerSlack = Millis(300);
 
 KeyspaceSpec DrawKeyspace(Random& random, const std::string& name, int nodes, ConflictRule rule) {
-  KeyspaceSpec keyspace = {.name = name, .n = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(nodes, 5)))) + 1,
-                           .r = {}, .w = {}, .conflict = rule};
+  KeyspaceSpec keyspace = {.name = name,
+                           .n = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(nodes, 5)))) + 1,
+                           .r = {},
+                           .w = {},
+                           .conflict = rule};
   const auto count = [&] {
     const auto how = static_cast<ReplicaCount::How>(random.Below(4));
     return ReplicaCount{how, 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(keyspace.n)))};
@@ -35,7 +38,8 @@ std::vector<Message> WithoutForwards(const std::vector<Message>& batch) {
 
 }  // namespace
 
-Cluster::Cluster(World& world, int nodes) : world_(world), weather_(Weather::Draw(world.random())), invariants_(world) {
+Cluster::Cluster(World& world, int nodes)
+    : world_(world), weather_(Weather::Draw(world.random())), invariants_(world) {
   Random& random = world_.random();
   constexpr int kUsualSizes[] = {3, 3, 4, 5, 5, 6, 2, 1};
   if (nodes == 0) nodes = kUsualSizes[random.Below(std::size(kUsualSizes))];
@@ -90,7 +94,8 @@ void Cluster::CheckAnswered(uint64_t ticket) {
   const Waiting& waiting = found->second;
   if (!waiting.answered && waiting.node->alive() && waiting.node->life() == waiting.life) {
     if (waiting.node->paused()) {
-      return world_.At(waiting.node->paused_until() + kAnswerSlack, [this, ticket] { CheckAnswered(ticket); });
+      return world_.At(waiting.node->paused_until() + kAnswerSlack,
+                       [this, ticket] { CheckAnswered(ticket); });
     }
     world_.Violated(waiting.node->name() + ": did not answer call " + std::to_string(ticket) + " (" +
                     Describe(waiting.question.call) + ") by its deadline");
@@ -109,7 +114,8 @@ void Cluster::Finish(uint64_t ticket, const CallResult* result) {
 void Cluster::Replied(SimNode& from, std::vector<Outbox::Reply> replies) {
   for (Outbox::Reply& reply : replies) {
     const uint64_t ticket = reply.ticket.value;
-    world_.Trace(from.name(), [&] { return "=> call " + std::to_string(ticket) + ": " + Describe(reply.result); });
+    world_.Trace(from.name(),
+                 [&] { return "=> call " + std::to_string(ticket) + ": " + Describe(reply.result); });
     world_.Observe(ticket);
     world_.Observe(TokenOf(Describe(reply.result)).value);
     const auto found = waiting_.find(ticket);
@@ -132,7 +138,9 @@ void Cluster::Replied(SimNode& from, std::vector<Outbox::Reply> replies) {
 
 // ---- the network
 
-bool Cluster::Reachable(size_t a, size_t b) { return nodes_[a]->alive() && nodes_[b]->alive() && !link(a, b).cut; }
+bool Cluster::Reachable(size_t a, size_t b) {
+  return nodes_[a]->alive() && nodes_[b]->alive() && !link(a, b).cut;
+}
 
 void Cluster::Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
   Random& random = world_.random();
@@ -144,7 +152,8 @@ void Cluster::Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<
   const auto send = [&](std::vector<Message> what) {
     const bool slow = !healed_ && random.Chance(weather_.slow);
     const Micros delay = slow ? random.Between({100}, weather_.slow_max) : random.Skewed({100}, Millis(2));
-    world_.In(delay, [this, &from, b, layout_epoch, shared = std::make_shared<std::vector<Message>>(std::move(what))] {
+    world_.In(delay, [this, &from, b, layout_epoch,
+                      shared = std::make_shared<std::vector<Message>>(std::move(what))] {
       Deliver(from, b, layout_epoch, *shared);
     });
   };
@@ -196,7 +205,8 @@ void Cluster::AddKeyspace(KeyspaceSpec keyspace) {
   view_ = *MakeView(*WithKeyspace(view_->layout, std::move(keyspace)));
   world_.Add(Count::kLayouts);
   for (const auto& each : nodes_) {
-    world_.In(world_.random().Between({0}, Millis(500)), [this, node = each.get()] { node->Push(NewView{view_}); });
+    world_.In(world_.random().Between({0}, Millis(500)),
+              [this, node = each.get()] { node->Push(NewView{view_}); });
   }
 }
 
@@ -210,7 +220,8 @@ void Cluster::Crash(size_t index) {
   node.Crash();
   for (size_t other = 0; other < nodes_.size(); ++other) link(index, other).believed = false;
   for (const auto& [ticket, waiting] : waiting_) {
-    if (waiting.node == &node && !waiting.answered) world_.In(Millis(1), [this, t = ticket] { Finish(t, nullptr); });
+    if (waiting.node == &node && !waiting.answered)
+      world_.In(Millis(1), [this, t = ticket] { Finish(t, nullptr); });
   }
   world_.In(world_.random().Skewed(Millis(5), Seconds(4)), [this, index] {
     if (!nodes_[index]->alive()) Start(index);

@@ -22,8 +22,9 @@ class Cluster final : private SimNode::Host {
     size_t node = 0;
     Call call;
     Micros timeout;
-    std::function<void(const CallResult&)> answered;  // at the moment the node answers: what is durable now counts
-    std::function<void(const CallResult*)> done;      // once, later: nullptr when the client will never know
+    std::function<void(const CallResult&)>
+        answered;  // at the moment the node answers: what is durable now counts
+    std::function<void(const CallResult*)> done;  // once, later: nullptr when the client will never know
   };
   void Ask(Question question);
 
@@ -58,7 +59,8 @@ class Cluster final : private SimNode::Host {
   void RecordSeen(SimNode& node, const std::string& row_key, const RecordBytes& record) override {
     invariants_.RecordSeen(node, row_key, record);
   }
-  void RowDurable(SimNode& node, const std::string& row_key, const RecordBytes& before, const RecordBytes& after) override {
+  void RowDurable(SimNode& node, const std::string& row_key, const RecordBytes& before,
+                  const RecordBytes& after) override {
     invariants_.RowDurable(node, row_key, before, after);
   }
   void TurnEnded(SimNode& node) override { invariants_.TurnEnded(node); }

@@ -1,4 +1,5 @@
-// Whatever goes wrong in a cluster, its promises hold: hundreds of simulations, and first those that ever failed.
+// Whatever goes wrong in a cluster, its promises hold: hundreds of simulations, and first those that ever
+// failed.
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>

@@ -28,16 +28,26 @@ std::string List(const std::vector<std::string>& values) {
 
 }  // namespace
 
-Event& History::Begin(Key key, bool is_delete, std::string value, WriteId write_id, const Claims* context, Micros now) {
+Event& History::Begin(Key key, bool is_delete, std::string value, WriteId write_id, const Claims* context,
+                      Micros now) {
   std::vector<EventId>& of_key = by_key_[key];
-  Event event = {.id = static_cast<EventId>(events_.size()), .key = std::move(key), .number = of_key.size(),
-                 .is_delete = is_delete, .blind = context == nullptr, .value = std::move(value), .write_id = write_id,
-                 .start = now, .end = now};
+  Event event = {.id = static_cast<EventId>(events_.size()),
+                 .key = std::move(key),
+                 .number = of_key.size(),
+                 .is_delete = is_delete,
+                 .blind = context == nullptr,
+                 .value = std::move(value),
+                 .write_id = write_id,
+                 .start = now,
+                 .end = now};
   if (context != nullptr) {
     event.claims = context->claims;
     for (const Claims::Claim& claim : event.claims) {
       Set(event.ancestors, events_[claim.event].number);
       Join(event.ancestors, events_[claim.event].ancestors);
+      if (!claim.sure) continue;
+      Set(event.surely, events_[claim.event].number);
+      Join(event.surely, events_[claim.event].surely);
     }
   }
   of_key.push_back(event.id);
@@ -68,8 +78,8 @@ std::vector<Key> History::Keys() const {
 }
 
 std::string History::Check(const Read& read) const {
-  const std::string what = "a read of " + read.key.keyspace + "/" + read.key.name + " with R=" + std::to_string(read.r) +
-                           " returned " + List(read.values) + ", ";
+  const std::string what = "a read of " + read.key.keyspace + "/" + read.key.name +
+                           " with R=" + std::to_string(read.r) + " returned " + List(read.values) + ", ";
   std::vector<const Event*> shown;
   Bits shown_bits;
   for (const std::string& value : read.values) {
@@ -84,23 +94,22 @@ std::string History::Check(const Read& read) const {
   if (last_write_wins && shown.size() > 1) return what + "more than one value where the last write wins";
   for (const Event* value : shown) {
     for (const Event* other : shown) {
-      if (value->attempts == 1 && Has(other->ancestors, value->number)) {
+      if (value->attempts == 1 && Has(other->surely, value->number)) {
         return what + "but who put " + other->value + " had seen " + value->value;
       }
     }
-    if (Resurrected(*value, read)) return what + "but " + value->value + " was superseded before by an acknowledged write";
+    if (Resurrected(*value, read))
+      return what + "but " + value->value + " was superseded before by an acknowledged write";
   }
 
   const auto found = by_key_.find(read.key);
   if (found == by_key_.end()) return {};
   // What is not shown must have been superseded by something that may have happened.
   Bits superseded;
-  Micros overwritten = {-1};  // whatever began before this may have been overwritten by a put without a context
   for (const EventId id : found->second) {
     const Event& event = events_[id];
     if (event.refused() || event.start > read.end) continue;
     Join(superseded, event.ancestors);
-    if (event.blind) overwritten = std::max(overwritten, event.pending > 0 || event.unknown ? read.end : event.end);
   }
   for (const EventId id : found->second) {
     const Event& put = events_[id];
@@ -109,8 +118,9 @@ std::string History::Check(const Read& read) const {
     if (std::ranges::any_of(found->second, [&](EventId other) {
           const Event& by = events_[other];
           if (other == id || by.refused() || by.start > read.end) return false;
-          if (last_write_wins) return !Has(put.ancestors, by.number);
-          return by.blind && put.start <= overwritten && (by.pending > 0 || by.unknown || by.end >= put.start);
+          const bool later = by.pending > 0 || by.unknown || by.end >= put.start;
+          if (last_write_wins) return !Has(put.ancestors, by.number) || (by.attempts > 1 && later);
+          return by.blind && later;
         })) {
       continue;
     }
@@ -124,14 +134,17 @@ std::string History::Check(const Read& read) const {
 bool History::Resurrected(const Event& value, const Read& read) const {
   for (const EventId id : by_key_.at(read.key)) {
     const Event& by = events_[id];
-    if (!by.acked || *by.acked >= read.start || read.r + by.w <= read.n || !Has(by.ancestors, value.number)) continue;
+    if (!by.acked || *by.acked >= read.start || read.r + by.w <= read.n || !Has(by.surely, value.number))
+      continue;
     if (value.attempts == 1) return true;
     // An attempt that came in after its writer looked is a put of its own.
     for (const EventId other : by_key_.at(read.key)) {
       const Event& link = events_[other];
-      if (other != id && !Has(by.ancestors, link.number)) continue;
+      if (other != id && !Has(by.surely, link.number)) continue;
       for (const Claims::Claim& claim : link.claims) {
-        if (claim.event == value.id && value.pending == 0 && value.acked && value.end < claim.at) return true;
+        if (claim.event == value.id && claim.sure && value.pending == 0 && value.acked &&
+            value.end < claim.at)
+          return true;
       }
     }
   }

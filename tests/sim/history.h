@@ -1,7 +1,7 @@
 // The history: what clients did and were told, and what may follow from that. Knows nothing of nodes.
 //
-// Each put or delete is an event. What a client had seen when it wrote gives the events their order; what a read returns
-// must be explained by it.
+// Each put or delete is an event. What a client had seen when it wrote gives the events their order; what a
+// read returns must be explained by it.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,18 @@
 
 namespace gyre::sim {
 
-using EventId = uint32_t;   // index into History::events
+using EventId = uint32_t;            // index into History::events
 using Bits = std::vector<uint64_t>;  // of events of one key, by their number there
 
 // A client's causal context as the model knows it.
 struct Claims {
   struct Claim {
     EventId event = 0;
-    Micros at;  // the read that showed it began then
+    Micros at;         // the read that showed it began then
+    bool own = false;  // not read but written, by the client itself
+    bool sure = true;  // false: an own write that no quorum need know
   };
-  std::string bytes;          // what the cluster gave
+  std::string bytes;  // what the cluster gave
   std::vector<Claim> claims;
 };
 
@@ -38,20 +40,21 @@ struct Key {
 struct Event {
   EventId id = 0;
   Key key;
-  size_t number = 0;          // among the events of its key
+  size_t number = 0;  // among the events of its key
   bool is_delete = false;
-  bool blind = false;         // sent without a context
+  bool blind = false;  // sent without a context
   std::string value;
   WriteId write_id;
   std::vector<Claims::Claim> claims;
-  Bits ancestors;             // all events that it may supersede by its context
+  Bits ancestors;  // all events that it may supersede by its context
+  Bits surely;     // those of them that it must supersede
   Micros start;
-  Micros end;                 // of the last attempt that ended
+  Micros end;  // of the last attempt that ended
   int attempts = 0;
-  int pending = 0;            // attempts without an end
-  bool unknown = false;       // an attempt ended so
+  int pending = 0;       // attempts without an end
+  bool unknown = false;  // an attempt ended so
   std::optional<Micros> acked;
-  int w = 0;                  // the least that an acknowledgement was for
+  int w = 0;  // the least that an acknowledgement was for
   // No attempt can have taken effect.
   bool refused() const { return pending == 0 && !unknown && !acked; }
 };
@@ -60,7 +63,8 @@ enum class Outcome : uint8_t { kOk, kRefused, kUnknown };
 
 class History {
  public:
-  Event& Begin(Key key, bool is_delete, std::string value, WriteId write_id, const Claims* context, Micros now);
+  Event& Begin(Key key, bool is_delete, std::string value, WriteId write_id, const Claims* context,
+               Micros now);
   void Attempt(EventId id) { ++events_[id].attempts, ++events_[id].pending; }
   void AttemptEnded(EventId id, Outcome outcome, int w, Micros now);
 
@@ -71,7 +75,7 @@ class History {
     Micros start;
     Micros end;
     int r = 0;
-    int n = 0;   // replicas of the key
+    int n = 0;  // replicas of the key
     ConflictRule rule = ConflictRule::kSiblings;
   };
   std::string Check(const Read& read) const;

@@ -29,18 +29,22 @@ void Invariants::RecordSeen(const SimNode& node, const std::string& row_key, con
   if (bytes == nullptr) return Fail(node, "passes on a record that is none, of " + DescribeRowKey(row_key));
   const absl::StatusOr<Record> record = DecodeRecord(*bytes);
   if (!record.ok()) return Fail(node, "made bytes that are no record, of " + DescribeRowKey(row_key));
-  if (EncodeRecord(*record) != *bytes) return Fail(node, "made bytes that are not canonical, of " + DescribeRowKey(row_key));
+  if (EncodeRecord(*record) != *bytes)
+    return Fail(node, "made bytes that are not canonical, of " + DescribeRowKey(row_key));
   for (const Version& version : record->versions) {
-    const auto [known, is_new] = written_.try_emplace(version.dot, Written{row_key, version.value, version.write_id});
+    const auto [known, is_new] =
+        written_.try_emplace(version.dot, Written{row_key, version.value, version.write_id});
     if (is_new) {
       if (version.dot.actor.node != node.id().value) {
-        Fail(node, "is the first to show the dot " + ToString(version.dot) + ", which another node must have minted");
+        Fail(node, "is the first to show the dot " + ToString(version.dot) +
+                       ", which another node must have minted");
       }
       dots_of_[version.value].push_back(version.dot);
     } else if (known->second.row_key != row_key || known->second.value != version.value ||
                known->second.write_id != version.write_id) {
-      Fail(node, "uses the dot " + ToString(version.dot) + " for " + version.value + " of " + DescribeRowKey(row_key) +
-                     ", but it is that of " + known->second.value + " of " + DescribeRowKey(known->second.row_key));
+      Fail(node, "uses the dot " + ToString(version.dot) + " for " + version.value + " of " +
+                     DescribeRowKey(row_key) + ", but it is that of " + known->second.value + " of " +
+                     DescribeRowKey(known->second.row_key));
     }
   }
 }
@@ -49,7 +53,8 @@ void Invariants::TurnEnded(const SimNode& node) {
   const ActorClock& clock = node.lane().node().replica().clock();
   uint64_t& highest = highest_[clock.actor()];
   if (clock.last_counter() < highest) {
-    Fail(node, "its clock went back from " + std::to_string(highest) + " to " + std::to_string(clock.last_counter()));
+    Fail(node, "its clock went back from " + std::to_string(highest) + " to " +
+                   std::to_string(clock.last_counter()));
   }
   highest = clock.last_counter();
   seen_.clear();
@@ -59,15 +64,16 @@ void Invariants::RowDurable(const SimNode& node, const std::string& row_key, con
                             const RecordBytes& after) {
   if (before == nullptr) return;
   if (!Decode(after).seen.Covers(Decode(before).seen)) {
-    Fail(node, "forgot something of " + DescribeRowKey(row_key) + ": it held " + DescribeRecord(before) + " and now holds " +
-                   DescribeRecord(after));
+    Fail(node, "forgot something of " + DescribeRowKey(row_key) + ": it held " + DescribeRecord(before) +
+                   " and now holds " + DescribeRecord(after));
   }
 }
 
-void Invariants::Acknowledged(const Event& event, const WriteResult& result, uint32_t keyspace, const std::string& row_key,
-                              int w, const std::vector<SimNode*>& replicas) {
+void Invariants::Acknowledged(const Event& event, const WriteResult& result, uint32_t keyspace,
+                              const std::string& row_key, int w, const std::vector<SimNode*>& replicas) {
   const absl::StatusOr<CausalContext> context = DecodeContext(result.context, keyspace, event.key.name);
-  if (!context.ok()) return world_.Violated("the context of a write cannot be read: " + context.status().ToString());
+  if (!context.ok())
+    return world_.Violated("the context of a write cannot be read: " + context.status().ToString());
   // The dot that it minted, or, of a retry, that of an earlier attempt.
   std::vector<Dot> dots = {context->has_own ? context->own : context->seen.Highest()};
   if (!event.is_delete) {
@@ -82,9 +88,10 @@ void Invariants::Acknowledged(const Event& event, const WriteResult& result, uin
                     })));
   }
   if (most < w || result.acks < w) {
-    world_.Violated((event.is_delete ? "a delete of " : "the put of " + event.value + " to ") + DescribeRowKey(row_key) +
-                    " was acknowledged with W=" + std::to_string(w) + " but is durable on " + std::to_string(most) + " of " +
-                    std::to_string(replicas.size()) + " replicas");
+    world_.Violated((event.is_delete ? "a delete of " : "the put of " + event.value + " to ") +
+                    DescribeRowKey(row_key) + " was acknowledged with W=" + std::to_string(w) +
+                    " but is durable on " + std::to_string(most) + " of " + std::to_string(replicas.size()) +
+                    " replicas");
   }
 }
 
@@ -97,8 +104,9 @@ void Invariants::Converged(const std::string& row_key, const std::vector<SimNode
       Fail(*replica, "equal records with unequal bytes, or the reverse, of " + DescribeRowKey(row_key));
     }
     if (!same_bytes) {
-      Fail(*replica, "after all faults were over and every replica was read, holds of " + DescribeRowKey(row_key) + " " +
-                         DescribeRecord(other) + " but " + replicas.front()->name() + " holds " + DescribeRecord(first));
+      Fail(*replica, "after all faults were over and every replica was read, holds of " +
+                         DescribeRowKey(row_key) + " " + DescribeRecord(other) + " but " +
+                         replicas.front()->name() + " holds " + DescribeRecord(first));
     }
   }
 }

@@ -16,7 +16,11 @@ constexpr Micros kForever = {INT64_MAX / 2};
 }  // namespace
 
 SimNode::SimNode(World& world, Host& host, const Weather& weather, NodeId id, int number)
-    : world_(world), host_(host), weather_(weather), id_(id), name_(std::string("n").append(std::to_string(number))) {
+    : world_(world),
+      host_(host),
+      weather_(weather),
+      id_(id),
+      name_(std::string("n").append(std::to_string(number))) {
   Random& random = world_.random();
   wall_offset_ms_ = static_cast<int64_t>(random.Below(100)) - 50;
   drift_ppm_ = static_cast<int64_t>(random.Below(400)) - 200;
@@ -66,7 +70,8 @@ void SimNode::Crash() {
 
 void SimNode::PauseUntil(Micros when) {
   world_.Add(Count::kPauses);
-  world_.Trace(name_, [&] { return "pauses for " + std::to_string((when - world_.now()).value / 1000) + " ms"; });
+  world_.Trace(name_,
+               [&] { return "pauses for " + std::to_string((when - world_.now()).value / 1000) + " ms"; });
   paused_until_ = std::max(paused_until_, when);
 }
 
@@ -148,8 +153,8 @@ peer::FetchPageReply SimNode::ReadPage(const peer::FetchPage& page) {
   }
   peer::FetchPageReply reply = {.complete = true};
   size_t bytes = 0;
-  const absl::Status status = engine_.Scan(
-      Table::kRows, {page.after, page.end}, [&](std::string_view key, std::string_view record) {
+  const absl::Status status =
+      engine_.Scan(Table::kRows, {page.after, page.end}, [&](std::string_view key, std::string_view record) {
         if (key == page.after) return true;
         if (reply.rows.size() >= page.rows_max || bytes >= page.bytes_max) return reply.complete = false;
         bytes += key.size() + record.size();
@@ -179,6 +184,7 @@ void SimNode::EndCommit() {
                           lurks ? MemoryEngine::FailedBatch::kInLog : MemoryEngine::FailedBatch::kGone);
   }
   absl::Status status = Write(batch);
+  if (world_.random().Chance(0.1)) store_->RecountSome(1'000'000);
   Push(Committed{std::move(status), std::move(batch.rows), batch.actor});
 }
 
@@ -194,7 +200,8 @@ absl::Status SimNode::Write(const Batch& batch) {
   for (const RowWrite& row : rows) before.push_back(Durable(row.row_key));
   absl::Status status = store_->Commit(rows, others, Durability::kDisk);
   if (status.ok()) {
-    for (size_t i = 0; i < rows.size(); ++i) host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);
+    for (size_t i = 0; i < rows.size(); ++i)
+      host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);
   }
   return status;
 }

@@ -21,7 +21,8 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
     cluster.invariants().Converged(MakeRowKey(keyspace.id, TokenOf(key.name).value, key.name),
                                    cluster.ReplicasOf(keyspace.name, key.name));
   }
-  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) cluster.invariants().SumsAreRight(cluster.node(i));
+  for (size_t i = 0; i < cluster.size() && world.ok(); ++i)
+    cluster.invariants().SumsAreRight(cluster.node(i));
 }
 
 void Play(World& world, const Options& options) {
@@ -44,8 +45,8 @@ void Play(World& world, const Options& options) {
     clients.ReadAll(read);
     world.RunUntil(world.now() + kCalm);
     if (read < keys && world.ok()) {
-      world.Violated("after all faults were over only " + std::to_string(read) + " of " + std::to_string(keys) +
-                     " keys could be read from all their replicas");
+      world.Violated("after all faults were over only " + std::to_string(read) + " of " +
+                     std::to_string(keys) + " keys could be read from all their replicas");
     }
     if (world.ok()) CheckConverged(world, cluster, clients.history());
   }
@@ -69,13 +70,15 @@ void Batch::Run(const Options& options, bool twice) {
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += report.counts[i];
   if (report.violations.empty()) return;
   failed.push_back(options.seed);
-  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(options.seed), report.violations.front().c_str());
+  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(options.seed),
+              report.violations.front().c_str());
 }
 
 std::string Batch::Emptiness() const {
   for (size_t i = 0; i < counts.size(); ++i) {
     // Every kind must have come up about once in two seeds.
-    if (counts[i] * 2 < seeds) return "too little happened: " + std::to_string(counts[i]) + " " + kCountNames[i];
+    if (counts[i] * 2 < seeds)
+      return "too little happened: " + std::to_string(counts[i]) + " " + kCountNames[i];
   }
   const uint64_t ok = counts[static_cast<size_t>(Count::kOk)];
   if (ok < seeds * 100) return "too little happened: only " + std::to_string(ok) + " calls were good";
@@ -85,7 +88,8 @@ std::string Batch::Emptiness() const {
 std::string Batch::Summary() const {
   std::string text = std::to_string(seeds) + " seeds, " + std::to_string(simulated.value / 60'000'000) +
                      " simulated minutes, " + std::to_string(failed.size()) + " with violations;";
-  for (size_t i = 0; i < counts.size(); ++i) text += " " + std::to_string(counts[i]) + " " + kCountNames[i] + ",";
+  for (size_t i = 0; i < counts.size(); ++i)
+    text += " " + std::to_string(counts[i]) + " " + kCountNames[i] + ",";
   text.back() = '.';
   return text;
 }

@@ -1,4 +1,5 @@
-// One simulation from its seed: a phase in which anything may happen, and one in which everything must come right.
+// One simulation from its seed: a phase in which anything may happen, and one in which everything must come
+// right.
 #pragma once
 
 #include <cstdint>

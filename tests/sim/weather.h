@@ -9,7 +9,7 @@ struct Weather {
   // Chances, each time.
   double loss = 0;
   double doubled = 0;
-  double slow = 0;          // a batch of messages that takes up to `slow_max`
+  double slow = 0;  // a batch of messages that takes up to `slow_max`
   double reply_lost = 0;
   double commit_fails = 0;
   double read_fails = 0;

@@ -34,9 +34,10 @@ enum class Count : uint8_t {
   kLayouts,
   kTurns,
 };
-inline constexpr std::array kCountNames = {"ok",       "refused", "unknown",     "reads",          "scans",        "retries",
-                                           "lost",     "doubled", "crashes",     "partitions",     "pauses",       "clock jumps",
-                                           "commits failed", "reads failed", "disks full", "layouts", "turns"};
+inline constexpr std::array kCountNames = {
+    "ok",         "refused", "unknown",    "reads",  "scans",       "retries",        "lost",
+    "doubled",    "crashes", "partitions", "pauses", "clock jumps", "commits failed", "reads failed",
+    "disks full", "layouts", "turns"};
 using Counts = std::array<uint64_t, kCountNames.size()>;
 
 class World {
@@ -47,7 +48,9 @@ class World {
   Random& random() { return random_; }
 
   // Events of one moment happen in the order in which they were asked for.
-  void At(Micros when, std::function<void()> what) { events_.push({std::max(when, now_), ++sequence_, std::move(what)}); }
+  void At(Micros when, std::function<void()> what) {
+    events_.push({std::max(when, now_), ++sequence_, std::move(what)});
+  }
   void In(Micros delay, std::function<void()> what) { At(now_ + delay, std::move(what)); }
   // Runs what is due until `end`, or until something is violated.
   void RunUntil(Micros end) {
@@ -83,7 +86,9 @@ class World {
     Micros at;
     uint64_t sequence = 0;
     std::function<void()> what;
-    bool operator>(const Event& other) const { return std::pair(at, sequence) > std::pair(other.at, other.sequence); }
+    bool operator>(const Event& other) const {
+      return std::pair(at, sequence) > std::pair(other.at, other.sequence);
+    }
   };
   void Print(const std::string& who, const std::string& text) const;
 

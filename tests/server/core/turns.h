@@ -43,7 +43,9 @@ inline ReplicaSet SetOf(const View& view, int n) {
   return ReplicaSet::OfMembers(view, members, n);
 }
 
-inline RecordBytes Encoded(const Record& record) { return std::make_shared<const std::string>(EncodeRecord(record)); }
+inline RecordBytes Encoded(const Record& record) {
+  return std::make_shared<const std::string>(EncodeRecord(record));
+}
 
 // One value under one dot of a node's first incarnation.
 inline Record RecordOf(const std::string& value, NodeId node, uint64_t counter) {
