@@ -34,72 +34,60 @@ std::string_view KeyOf(const Request& request) {
 
 }  // namespace
 
-Call::Call(const std::shared_ptr<Connection>& connection, Request request, Settings settings)
-    : connection_(connection), request_(std::move(request)), settings_(settings), plan_(settings.kind) {
+Call::Call(std::shared_ptr<Connection> connection, Request request, Settings settings)
+    : connection_(std::move(connection)),
+      request_(std::move(request)),
+      settings_(settings),
+      plan_(settings.kind) {
   assert(settings.timeout.count() > 0);
-  if (auto* put = std::get_if<PutRequest>(&request_)) put->write_id = NewWriteId(*connection);
-  deadline_ = connection->Now() + settings.timeout;
+  if (auto* put = std::get_if<PutRequest>(&request_)) put->write_id = NewWriteId(*connection_);
+  deadline_ = connection_->Now() + settings.timeout;
 }
 
-void Call::Start() {
-  const std::shared_ptr<Connection> connection = connection_.lock();
-  assert(connection != nullptr);
-  AttemptElsewhere(*connection);
-}
+void Call::Start() { AttemptElsewhere(); }
 
 void Call::Done(AttemptResult result) {
-  const std::shared_ptr<Connection> connection = connection_.lock();
   const NextStep next = plan_.After(result.fate, result.status);
   if (result.fate == Fate::kAnswered && result.status.ok()) return Finish(std::move(result.reply));
   if (next == NextStep::kFinish) return End(plan_.Final());
-  if (connection == nullptr) return Cancel();
-  if (next == NextStep::kSameNode) return Later(*connection, /*same_node=*/true);
+  if (next == NextStep::kSameNode) return Later(next);
   tried_.push_back(peer_);
   // A node that could not be reached costs no wait.
-  if (result.fate == Fate::kNotSent) return AttemptElsewhere(*connection);
-  Later(*connection, /*same_node=*/false);
+  if (result.fate == Fate::kNotSent) return AttemptElsewhere();
+  Later(next);
 }
 
-void Call::Attempt(Connection& connection, PeerId peer) {
-  const TimePoint now = connection.Now();
+void Call::Attempt(PeerId peer) {
+  const TimePoint now = connection_->Now();
   if (now >= deadline_) return End(plan_.AtDeadline());
-  if (auto* put = std::get_if<PutRequest>(&request_);
-      put != nullptr && peer != peer_ && plan_.may_have_effect()) {
-    put->retry = true;
-  }
+  auto* put = std::get_if<PutRequest>(&request_);
+  if (put != nullptr && peer != peer_ && plan_.may_have_effect()) put->retry = true;
   peer_ = peer;
   // Rounded up, so that the node is never told 0, which means something else.
   const milliseconds left = std::chrono::ceil<milliseconds>(deadline_ - now);
   const milliseconds attempt = RetryPlan::AttemptTimeout(settings_.kind, settings_.timeout);
-  connection.Send(peer, shared_from_this(),
-                  {.deadline = std::min(deadline_, now + attempt), .time_allowed = left});
+  connection_->Send(peer, shared_from_this(),
+                    {.deadline = std::min(deadline_, now + attempt), .time_allowed = left});
 }
 
-void Call::AttemptElsewhere(Connection& connection) {
+void Call::AttemptElsewhere() {
   std::optional<PeerId> peer;
-  if (tried_.size() < kRoundMax) peer = connection.Pick(KeyspaceOf(request_), KeyOf(request_), tried_);
-  if (peer) return Attempt(connection, *peer);
+  if (tried_.size() < kRoundMax) peer = connection_->Pick(KeyspaceOf(request_), KeyOf(request_), tried_);
+  if (peer) return Attempt(*peer);
   if (tried_.empty())
     return End(absl::UnavailableError("there is no node to ask: give at least one endpoint"));
   tried_.clear();
   if (plan_.AfterRound() == NextStep::kFinish) return End(plan_.Final());
-  Later(connection, /*same_node=*/false);
+  Later(NextStep::kOtherNode);
 }
 
-void Call::Later(Connection& connection, bool same_node) {
-  const TimePoint time = std::min(deadline_, connection.Now() + plan_.Delay(connection.Random()));
-  connection.RunAt(time, [self = shared_from_this(), same_node] {
-    const std::shared_ptr<Connection> connection = self->connection_.lock();
-    if (connection == nullptr) return self->Cancel();
-    if (connection->Now() >= self->deadline_) return self->End(self->plan_.AtDeadline());
-    if (same_node) return self->Attempt(*connection, self->peer_);
-    self->AttemptElsewhere(*connection);
+void Call::Later(NextStep next) {
+  const TimePoint time = std::min(deadline_, connection_->Now() + plan_.Delay(connection_->Random()));
+  connection_->RunAt(time, [self = shared_from_this(), next] {
+    if (self->connection_->Now() >= self->deadline_) return self->End(self->plan_.AtDeadline());
+    if (next == NextStep::kSameNode) return self->Attempt(self->peer_);
+    self->AttemptElsewhere();
   });
-}
-
-void Call::Cancel() {
-  plan_.After(Fate::kNotSent, absl::CancelledError("the client was destroyed"));
-  End(plan_.Final());
 }
 
 void Call::End(absl::Status status) {

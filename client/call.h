@@ -19,7 +19,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
     std::chrono::milliseconds timeout{0};
   };
   // A put is given its write id here.
-  Call(const std::shared_ptr<Connection>& connection, Request request, Settings settings);
+  Call(std::shared_ptr<Connection> connection, Request request, Settings settings);
 
   // Makes the first attempt. To be called once.
   void Start();
@@ -35,14 +35,12 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   // Nodes tried in one round; also bounds how deep refused attempts nest.
   static constexpr size_t kRoundMax = 8;
 
-  void Attempt(Connection& connection, PeerId peer);
-  void AttemptElsewhere(Connection& connection);
-  void Later(Connection& connection, bool same_node);
-  void Cancel();
+  void Attempt(PeerId peer);
+  void AttemptElsewhere();
+  void Later(NextStep next);
   void End(absl::Status status);
 
-  // Weak, so that a destroyed client ends its calls instead of waiting for them.
-  const std::weak_ptr<Connection> connection_;
+  const std::shared_ptr<Connection> connection_;
   Request request_;
   const Settings settings_;
   RetryPlan plan_;

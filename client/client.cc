@@ -84,8 +84,18 @@ absl::StatusOr<Client> Client::Connect(Options options) {
   return Client(std::move(connection), options);
 }
 
+struct Client::Handle {
+  explicit Handle(std::shared_ptr<Connection> owned) : connection(std::move(owned)) {}
+  ~Handle() { connection->Shutdown(); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  const std::shared_ptr<Connection> connection;
+};
+
 Client::Client(std::shared_ptr<Connection> connection, const Options& options)
-    : connection_(std::move(connection)), keyspace_(options.keyspace), timeout_(options.timeout) {}
+    : handle_(std::make_shared<Handle>(std::move(connection))),
+      keyspace_(options.keyspace),
+      timeout_(options.timeout) {}
 
 void Client::AsyncPut(std::string key, std::string value, const PutOptions& options,
                       Callback<PutResult> done) {
@@ -97,7 +107,7 @@ void Client::AsyncPut(std::string key, std::string value, const PutOptions& opti
                      .context = options.context,
                      .ttl = options.ttl,
                      .write_id = {}};
-  StartCall<PutResult>(connection_, std::move(request),
+  StartCall<PutResult>(handle_->connection, std::move(request),
                        {.kind = CallKind::kPut, .timeout = options.timeout.value_or(timeout_)},
                        std::move(done));
 }
@@ -107,7 +117,7 @@ void Client::AsyncGet(std::string key, const GetOptions& options, Callback<GetRe
                      .key = std::move(key),
                      .r = options.r,
                      .strict = options.strict};
-  StartCall<GetResult>(connection_, std::move(request),
+  StartCall<GetResult>(handle_->connection, std::move(request),
                        {.kind = CallKind::kRead, .timeout = options.timeout.value_or(timeout_)},
                        std::move(done));
 }
@@ -118,7 +128,7 @@ void Client::AsyncDelete(std::string key, const DeleteOptions& options, Callback
                         .w = options.w,
                         .strict = options.strict,
                         .context = options.context};
-  StartCall<DeleteResult>(connection_, std::move(request),
+  StartCall<DeleteResult>(handle_->connection, std::move(request),
                           {.kind = CallKind::kDelete, .timeout = options.timeout.value_or(timeout_)},
                           std::move(done));
 }
@@ -130,7 +140,7 @@ void Client::AsyncScan(const ScanOptions& options, std::string cursor, Callback<
                       .page_rows = options.page_rows,
                       .keys_only = options.keys_only,
                       .r = options.r};
-  StartCall<ScanPage>(connection_, std::move(request),
+  StartCall<ScanPage>(handle_->connection, std::move(request),
                       {.kind = CallKind::kRead, .timeout = options.timeout.value_or(timeout_)},
                       std::move(done));
 }

@@ -84,7 +84,8 @@ class Client {
                    std::function<void(absl::Status)> done);
 
  private:
-  std::shared_ptr<Connection> connection_;
+  struct Handle;  // shuts the connection down when the last client goes
+  std::shared_ptr<Handle> handle_;
   std::string keyspace_;
   std::chrono::milliseconds timeout_;
 };

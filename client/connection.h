@@ -97,11 +97,13 @@ class Connection {
   virtual void Send(PeerId peer, std::shared_ptr<Exchange> exchange, SendOptions options) = 0;
 
   virtual TimePoint Now() = 0;
-  // Runs `task` exactly once: at that time on a thread of the connection, or earlier when the connection
-  // ends.
+  // Runs `task` exactly once: at that time on a thread of the connection, or at once after Shutdown.
   virtual void RunAt(TimePoint time, std::function<void()> task) = 0;
   // 64 bits that nobody can guess the equal of.
   virtual uint64_t Random() = 0;
+  // Answers what is outstanding with CANCELLED and ends the connection's threads, within two seconds. Later
+  // attempts are refused with CANCELLED. May be called more than once.
+  virtual void Shutdown() = 0;
 };
 
 }  // namespace gyre::inline sdk

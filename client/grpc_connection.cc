@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "client/peer.h"
@@ -19,7 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kEndBound{1000};      // waited for gRPC to let go of streams
+constexpr milliseconds kEndBound{1000};  // waited for gRPC to let go of streams
+constexpr milliseconds kEndBoundLate{60000};
 constexpr milliseconds kRefreshPause{250};   // between two refreshes
 constexpr milliseconds kUnwellAgeMax{3000};  // of a topology that shows a node that is not up
 constexpr milliseconds kAvoidFirst{1000};    // a node that failed, doubled with each further failure
@@ -41,7 +43,20 @@ class GrpcConnection final : public Connection,
   }
 
   ~GrpcConnection() override {
-    for (const std::shared_ptr<Peer>& peer : peers_) peer->Shutdown();
+    // Channels must not die on gRPC's own threads, and only an idle connection is certain of that. Where it
+    // is not idle, a thread of its own waits.
+    if (running_->Wait(milliseconds(0))) return;
+    std::thread([peers = std::move(peers_), running = running_] { running->Wait(kEndBoundLate); }).detach();
+  }
+
+  void Shutdown() override {
+    std::vector<std::shared_ptr<Peer>> peers;
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      peers = peers_;
+    }
+    for (const std::shared_ptr<Peer>& peer : peers) peer->Shutdown();
     timer_->Stop();
     // On one of gRPC's own threads the wait would be for itself.
     if (!Cork::Active()) running_->Wait(kEndBound);
@@ -113,10 +128,10 @@ class GrpcConnection final : public Connection,
     return peers_[id];
   }
 
-  // REQUIRES: mutex_ is held. nullopt when there are too many.
+  // REQUIRES: mutex_ is held. nullopt when there are too many, and after Shutdown.
   std::optional<PeerId> Intern(const std::string& address) {
     if (const auto known = ids_.find(address); known != ids_.end()) return known->second;
-    if (peers_.size() >= kPeersMax) return std::nullopt;
+    if (ended_ || peers_.size() >= kPeersMax) return std::nullopt;
     const PeerId id = static_cast<PeerId>(peers_.size());
     peers_.push_back(std::make_shared<Peer>(id, address,
                                             Peer::Environment{.host = weak_from_this(),
@@ -149,6 +164,7 @@ class GrpcConnection final : public Connection,
   std::vector<PeerId> members_;  // of routing_
   TimePoint topology_at_;
   bool all_up_ = true;
+  bool ended_ = false;
   bool refreshing_ = false;
   bool refresh_planned_ = false;
   TimePoint refresh_after_;

@@ -17,8 +17,7 @@ struct GrpcConnectionOptions {
       30000};  // an older topology is asked for again when a call needs it
 };
 
-// Connects to nothing yet. Destroying the connection answers what is outstanding and ends its threads within
-// two seconds.
+// Connects to nothing yet. REQUIRES: Shutdown is called before the last reference goes.
 std::shared_ptr<Connection> MakeGrpcConnection(GrpcConnectionOptions options);
 
 }  // namespace gyre::inline sdk

@@ -45,22 +45,6 @@ void Fail(std::vector<Outstanding::Entry>& entries, Fate unsent_fate, const absl
 
 }  // namespace
 
-void Running::Enter() {
-  const std::lock_guard lock(mutex_);
-  ++count_;
-}
-
-void Running::Leave() {
-  const std::lock_guard lock(mutex_);
-  assert(count_ > 0);
-  if (--count_ == 0) idle_.notify_all();
-}
-
-void Running::Wait(milliseconds bound) {
-  std::unique_lock lock(mutex_);
-  idle_.wait_for(lock, bound, [this] { return count_ == 0; });
-}
-
 Cork::Cork() : outermost_(cork_of_thread == nullptr) {
   if (outermost_) cork_of_thread = this;
 }
@@ -190,22 +174,19 @@ void Peer::OnBroken(uint64_t stream) {
 }
 
 void Peer::OnEnded(uint64_t stream, const grpc::Status& why) {
+  const Cork cork;
+  std::vector<Outstanding::Entry> lost;
   {
-    const Cork cork;
-    std::vector<Outstanding::Entry> lost;
-    {
-      const std::lock_guard lock(mutex_);
-      lost = outstanding_.TakeIf([&](const Outstanding::Entry& entry) { return entry.stream == stream; });
-    }
-    Fail(lost, Fate::kLost,
-         absl::UnavailableError("the session with node " + address_ + " ended before it answered" +
-                                (why.error_message().empty() ? "" : ": " + why.error_message())));
+    const std::lock_guard lock(mutex_);
+    lost = outstanding_.TakeIf([&](const Outstanding::Entry& entry) { return entry.stream == stream; });
   }
-  environment_.running->Leave();
+  Fail(lost, Fate::kLost,
+       absl::UnavailableError("the session with node " + address_ + " ended before it answered" +
+                              (why.error_message().empty() ? "" : ": " + why.error_message())));
 }
 
 void Peer::AskTopology(std::function<void(const grpc::Status&, const v1::Topology&)> done) {
-  const auto ask = std::make_shared<Ask>();
+  auto ask = std::make_shared<Ask>();
   ask->context.set_deadline(std::chrono::system_clock::now() + environment_.connect_timeout);
   environment_.running->Enter();
   v1::Kv::Stub* stub = nullptr;
@@ -218,12 +199,16 @@ void Peer::AskTopology(std::function<void(const grpc::Status&, const v1::Topolog
   }
   stub->async()->Topology(
       &ask->context, &ask->request, &ask->reply,
-      [self = shared_from_this(), ask, done = std::move(done)](const grpc::Status& status) {
+      [self = shared_from_this(), ask, done = std::move(done)](const grpc::Status& status) mutable {
         {
           const Cork cork;
           done(status, ask->reply.topology());
         }
-        self->environment_.running->Leave();
+        const std::shared_ptr<Running> running = self->environment_.running;
+        done = nullptr;
+        ask = nullptr;
+        self = nullptr;
+        running->Leave();
       });
 }
 
@@ -269,10 +254,9 @@ void Peer::Open() {
     const std::lock_guard lock(mutex_);
     if (state_ != State::kProbing) return;  // closed meanwhile
     failures_ = 0;
-    stream = stream_ = std::make_shared<SessionStream>(shared_from_this(), ++streams_);
+    stream = stream_ = std::make_shared<SessionStream>(shared_from_this(), environment_.running, ++streams_);
     stub = &Stub();
   }
-  environment_.running->Enter();
   stream->Start(*stub);  // without the lock, as gRPC may react at once
   {
     const std::lock_guard lock(mutex_);

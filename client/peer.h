@@ -2,7 +2,6 @@
 // answered. Internal to the SDK: includes gRPC.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <grpcpp/grpcpp.h>
@@ -12,25 +11,12 @@
 #include <vector>
 
 #include "client/outstanding.h"
+#include "client/running.h"
 #include "client/session_stream.h"
 #include "client/timer.h"
 #include "proto/kv.grpc.pb.h"
 
 namespace gyre::inline sdk {
-
-// Counts what gRPC has not finished, so that an end can be waited for.
-class Running {
- public:
-  void Enter();
-  void Leave();
-  // Returns when nothing runs, or after `bound`.
-  void Wait(std::chrono::milliseconds bound);
-
- private:
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  int count_ = 0;
-};
 
 // While one is alive, requests that its thread queues are written at its end, one batch for each node.
 // Entered wherever gRPC enters the SDK: the answers of a batch then make the next batch.

@@ -12,6 +12,7 @@ namespace gyre::inline sdk {
 
 void SessionStream::Start(v1::Kv::Stub& stub) {
   self_ = shared_from_this();
+  running_->Enter();
   stub.async()->Session(&context_, this);
   AddHold();  // writes are started from outside of reactions
   Read();
@@ -75,7 +76,9 @@ void SessionStream::Note(Event event) {
 
 void SessionStream::OnDone(const grpc::Status& status) {
   owner_->OnEnded(number_, status);
+  const std::shared_ptr<Running> running = running_;
   self_.reset();
+  running->Leave();
 }
 
 }  // namespace gyre::inline sdk

@@ -9,9 +9,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "client/outstanding.h"
+#include "client/running.h"
 #include "proto/kv.grpc.pb.h"
 
 namespace gyre::inline sdk {
@@ -36,7 +38,8 @@ class SessionStream final : private grpc::ClientBidiReactor<v1::SessionBatch, v1
   };
 
   // `number` is not 0 and names this stream to its owner.
-  SessionStream(std::shared_ptr<Owner> owner, uint64_t number) : owner_(std::move(owner)), number_(number) {}
+  SessionStream(std::shared_ptr<Owner> owner, std::shared_ptr<Running> running, uint64_t number)
+      : owner_(std::move(owner)), running_(std::move(running)), number_(number) {}
 
   uint64_t number() const { return number_; }
 
@@ -59,6 +62,7 @@ class SessionStream final : private grpc::ClientBidiReactor<v1::SessionBatch, v1
   void Note(Event event);
 
   const std::shared_ptr<Owner> owner_;
+  const std::shared_ptr<Running> running_;  // entered from Start to the end
   const uint64_t number_;
   std::shared_ptr<SessionStream> self_;
   grpc::ClientContext context_;

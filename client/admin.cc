@@ -1,0 +1,254 @@
+// The operators' calls: one unary call each, to the first endpoint that answers.
+#include "client/admin.h"
+
+#include <algorithm>
+#include <grpcpp/grpcpp.h>
+#include <utility>
+
+#include "client/wire.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/kv.grpc.pb.h"
+
+namespace gyre::inline sdk {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kReachMax{1000};
+constexpr int kMessageBytesMax = 16 << 20;
+
+absl::Status StatusOf(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+std::string StateName(v1::Node::State state) {
+  if (state == v1::Node::UP) return "up";
+  return state == v1::Node::SUSPECT ? "suspect" : "down";
+}
+
+NodeStatus NodeOf(const v1::Node& wire) {
+  return {.id = wire.id(),
+          .address = wire.address(),
+          .zone = wire.zone(),
+          .weight = wire.weight(),
+          .state = StateName(wire.state()),
+          .member = wire.member(),
+          .tokens = {wire.tokens().begin(), wire.tokens().end()},
+          .keys = wire.facts().keys(),
+          .bytes = wire.facts().bytes(),
+          .hints_held = wire.facts().hints_held(),
+          .version = wire.facts().version()};
+}
+
+std::optional<Replicas> ReplicasOf(const v1::Replicas& wire) {
+  if (wire.how_case() == v1::Replicas::kCount) return Replicas::Count(wire.count());
+  switch (wire.name()) {
+    case v1::Replicas::ONE:
+      return Replicas::One();
+    case v1::Replicas::QUORUM:
+      return Replicas::Quorum();
+    case v1::Replicas::ALL:
+      return Replicas::All();
+    default:
+      return std::nullopt;
+  }
+}
+
+KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
+  return {.id = wire.id(),
+          .name = wire.name(),
+          .n = wire.n(),
+          .r = ReplicasOf(wire.r()),
+          .w = ReplicasOf(wire.w()),
+          .conflict = wire.conflict(),
+          .ttl_ms = wire.ttl_ms()};
+}
+
+}  // namespace
+
+struct AdminClient::Stubs {
+  std::unique_ptr<v1::Kv::Stub> kv;
+  std::unique_ptr<v1::Admin::Stub> admin;
+  std::chrono::system_clock::time_point deadline;
+
+  // One call: `method` of the admin stub.
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                     Reply*),
+                             const Request& request) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    Reply reply;
+    const grpc::Status status = (admin.get()->*method)(&context, request, &reply);
+    if (!status.ok()) return StatusOf(status);
+    return reply;
+  }
+};
+
+AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout)
+    : endpoints_(std::move(endpoints)), timeout_(timeout) {}
+
+AdminClient::~AdminClient() = default;
+
+absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
+  const auto deadline = std::chrono::system_clock::now() + timeout_;
+  absl::Status failure = absl::UnavailableError("there is no node to ask: give at least one endpoint");
+  for (const std::string& endpoint : endpoints_) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    const auto channel = grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
+    auto stubs =
+        std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});
+    grpc::ClientContext context;
+    context.set_deadline(std::min(deadline, std::chrono::system_clock::now() + kReachMax));
+    v1::TopologyReply topology;
+    const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
+    if (status.ok()) return stubs;
+    failure = absl::UnavailableError("node " + endpoint + " cannot be reached: " + status.error_message());
+  }
+  return failure;
+}
+
+absl::StatusOr<ClusterInfo> AdminClient::ClusterStatus() {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::ClusterStatus, v1::ClusterStatusRequest());
+  if (!reply.ok()) return reply.status();
+  const v1::Topology& topology = reply->topology();
+  ClusterInfo info{.cluster_id = topology.cluster_id(),
+                   .layout_epoch = topology.layout_epoch(),
+                   .layout_digest = topology.layout_digest(),
+                   .active_layouts = topology.active_layouts(),
+                   .answered_by = topology.answered_by(),
+                   .nodes = {},
+                   .keyspaces = {},
+                   .converged = reply->converged()};
+  for (int i = 0; i < topology.nodes_size(); ++i) {
+    NodeStatus node = NodeOf(topology.nodes(i));
+    if (i < reply->shares_size()) {
+      node.owned = reply->shares(i).owned();
+      node.replicated = reply->shares(i).replicated();
+    }
+    info.nodes.push_back(std::move(node));
+  }
+  for (const v1::Keyspace& keyspace : topology.keyspaces()) info.keyspaces.push_back(KeyspaceOf(keyspace));
+  return info;
+}
+
+absl::StatusOr<Location> AdminClient::Locate(const std::string& keyspace, const std::string& key) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::LocateRequest request;
+  request.set_keyspace(keyspace);
+  request.set_key(key);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::Locate, request);
+  if (!reply.ok()) return reply.status();
+  Location location{
+      .token = reply->token(), .layout_epoch = reply->layout_epoch(), .primaries = {}, .fallbacks = {}};
+  for (const v1::Node& node : reply->primaries()) location.primaries.push_back(NodeOf(node));
+  for (const v1::Node& node : reply->fallbacks()) location.fallbacks.push_back(NodeOf(node));
+  return location;
+}
+
+absl::StatusOr<KeyspaceResult> AdminClient::CreateKeyspace(const KeyspaceInfo& keyspace) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::CreateKeyspaceRequest request;
+  v1::Keyspace& wire = *request.mutable_keyspace();
+  wire.set_name(keyspace.name);
+  wire.set_n(keyspace.n);
+  if (keyspace.r) ToWire(*keyspace.r, *wire.mutable_r());
+  if (keyspace.w) ToWire(*keyspace.w, *wire.mutable_w());
+  wire.set_conflict(keyspace.conflict);
+  wire.set_ttl_ms(keyspace.ttl_ms);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::CreateKeyspace, request);
+  if (!reply.ok()) return reply.status();
+  return KeyspaceResult{KeyspaceOf(reply->keyspace()), reply->layout_epoch()};
+}
+
+absl::StatusOr<KeyspaceResult> AdminClient::SetKeyspace(const KeyspaceChange& change) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::SetKeyspaceRequest request;
+  request.set_name(change.name);
+  if (change.r) ToWire(*change.r, *request.mutable_r());
+  if (change.w) ToWire(*change.w, *request.mutable_w());
+  if (change.ttl_ms) request.set_ttl_ms(*change.ttl_ms);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::SetKeyspace, request);
+  if (!reply.ok()) return reply.status();
+  return KeyspaceResult{KeyspaceOf(reply->keyspace()), reply->layout_epoch()};
+}
+
+absl::StatusOr<KeyspaceResult> AdminClient::DropKeyspace(const std::string& name) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::DropKeyspaceRequest request;
+  request.set_name(name);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::DropKeyspace, request);
+  if (!reply.ok()) return reply.status();
+  return KeyspaceResult{KeyspaceOf(reply->keyspace()), reply->layout_epoch()};
+}
+
+absl::StatusOr<std::vector<RangeDigest>> AdminClient::Digests(const std::string& keyspace) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::DigestsRequest request;
+  request.set_keyspace(keyspace);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::Digests, request);
+  if (!reply.ok()) return reply.status();
+  std::vector<RangeDigest> digests;
+  for (const v1::Digest& wire : reply->digests()) {
+    digests.push_back({.node = reply->node(),
+                       .keyspace = wire.keyspace(),
+                       .begin = wire.begin(),
+                       .end = wire.end(),
+                       .sum = wire.sum()});
+  }
+  return digests;
+}
+
+absl::StatusOr<RecordDump> AdminClient::NodeDump(const std::string& keyspace, const std::string& key) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::NodeDumpRequest request;
+  request.set_keyspace(keyspace);
+  request.set_key(key);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::NodeDump, request);
+  if (!reply.ok()) return reply.status();
+  RecordDump dump{.node = reply->node(),
+                  .found = reply->found(),
+                  .record = reply->record(),
+                  .seen = {reply->seen().begin(), reply->seen().end()},
+                  .versions = {}};
+  for (const v1::DumpVersion& version : reply->versions()) {
+    dump.versions.push_back({.value = {.bytes = version.value().value(),
+                                       .dot = version.value().dot(),
+                                       .expires_at_ms = version.value().expires_at_ms()},
+                             .write_id = version.write_id(),
+                             .retried = version.retried()});
+  }
+  return dump;
+}
+
+absl::StatusOr<Verification> AdminClient::NodeVerify() {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::NodeVerify, v1::NodeVerifyRequest());
+  if (!reply.ok()) return reply.status();
+  return Verification{.node = reply->node(),
+                      .leaves = reply->leaves(),
+                      .rows = reply->rows(),
+                      .differences = reply->differences()};
+}
+
+absl::StatusOr<NodeCounters> AdminClient::NodeStats() {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::NodeStats, v1::NodeStatsRequest());
+  if (!reply.ok()) return reply.status();
+  return NodeCounters{.node = reply->node(),
+                      .counters = {reply->counters().begin(), reply->counters().end()}};
+}
+
+}  // namespace gyre::inline sdk

@@ -1,0 +1,128 @@
+// What operators ask a cluster: its members, its keyspaces, and what single nodes hold.
+//
+// Threads: every method may be called from any thread at any time. They block, at most for the timeout.
+// Errors:  absl::Status with the code of the protocol; UNAVAILABLE when no endpoint can be reached.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/types.h"
+
+namespace gyre::inline sdk {
+
+struct NodeStatus {
+  std::string id;       // 16 hexadecimal digits
+  std::string address;  // HOST:PORT for clients; empty: not known yet
+  std::string zone;
+  uint32_t weight = 0;
+  std::string state;  // "up", "suspect" or "down", as the asked node sees it
+  bool member = false;
+  std::vector<uint64_t> tokens;
+  double owned = 0;       // fraction of the ring
+  double replicated = 0;  // fraction of the default keyspace's rows
+  uint64_t keys = 0;      // an estimate
+  uint64_t bytes = 0;     // on disk
+  uint64_t hints_held = 0;
+  std::string version;
+};
+struct KeyspaceInfo {
+  uint32_t id = 0;
+  std::string name;
+  uint32_t n = 3;
+  std::optional<Replicas> r;  // unset when creating: quorum
+  std::optional<Replicas> w;
+  std::string conflict = "siblings";  // or "last-write-wins"
+  uint64_t ttl_ms = 0;                // 0: values do not expire by themselves
+};
+struct ClusterInfo {
+  uint64_t cluster_id = 0;  // 0: not formed yet
+  uint64_t layout_epoch = 0;
+  std::string layout_digest;
+  uint32_t active_layouts = 0;
+  std::string answered_by;
+  std::vector<NodeStatus> nodes;  // ordered by id
+  std::vector<KeyspaceInfo> keyspaces;
+  bool converged = false;
+};
+struct Location {
+  uint64_t token = 0;
+  uint64_t layout_epoch = 0;
+  std::vector<NodeStatus> primaries;  // in order of preference, without tokens and sizes
+  std::vector<NodeStatus> fallbacks;
+};
+struct KeyspaceChange {
+  std::string name;
+  std::optional<Replicas> r;  // unset: unchanged
+  std::optional<Replicas> w;
+  std::optional<uint64_t> ttl_ms;
+};
+struct KeyspaceResult {
+  KeyspaceInfo keyspace;
+  uint64_t layout_epoch = 0;
+};
+struct RangeDigest {
+  std::string node;
+  std::string keyspace;
+  uint64_t begin = 0;  // tokens in (begin, end]; begin == end: the whole ring
+  uint64_t end = 0;
+  std::string sum;  // 32 hexadecimal digits; empty while it is recounted
+};
+struct DumpedVersion {
+  Value value;
+  std::string write_id;
+  bool retried = false;
+};
+struct RecordDump {
+  std::string node;
+  bool found = false;
+  std::string record;             // as on disk
+  std::vector<std::string> seen;  // "actor@counter"
+  std::vector<DumpedVersion> versions;
+};
+struct Verification {
+  std::string node;
+  uint64_t leaves = 0;
+  uint64_t rows = 0;
+  uint64_t differences = 0;
+};
+struct NodeCounters {
+  std::string node;
+  std::map<std::string, double> counters;
+};
+
+class AdminClient {
+ public:
+  // The first of `endpoints` (HOST:PORT) that answers is asked.
+  AdminClient(std::vector<std::string> endpoints, std::chrono::milliseconds timeout);
+  ~AdminClient();
+
+  absl::StatusOr<ClusterInfo> ClusterStatus();
+  absl::StatusOr<Location> Locate(const std::string& keyspace, const std::string& key);
+  absl::StatusOr<KeyspaceResult> CreateKeyspace(const KeyspaceInfo& keyspace);
+  absl::StatusOr<KeyspaceResult> SetKeyspace(const KeyspaceChange& change);
+  absl::StatusOr<KeyspaceResult> DropKeyspace(const std::string& name);
+
+  // The following concern the asked node alone: give its address as the only endpoint.
+  absl::StatusOr<std::vector<RangeDigest>> Digests(const std::string& keyspace);
+  absl::StatusOr<RecordDump> NodeDump(const std::string& keyspace, const std::string& key);
+  absl::StatusOr<Verification> NodeVerify();
+  absl::StatusOr<NodeCounters> NodeStats();
+
+ private:
+  struct Stubs;
+  // A channel to an endpoint that answered just now.
+  absl::StatusOr<std::unique_ptr<Stubs>> Reach();
+
+  const std::vector<std::string> endpoints_;
+  const std::chrono::milliseconds timeout_;
+};
+
+}  // namespace gyre::inline sdk

@@ -1,0 +1,146 @@
+// cluster status, ring, digests.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "client/cli/session.h"
+#include "client/cli/text.h"
+
+namespace gyre::cli {
+namespace {
+
+constexpr double kBarCharacters = 40;  // of the whole ring
+
+std::string Percent(double fraction) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f%%", 100 * fraction);
+  return text.data();
+}
+
+// Columns as wide as their widest cell.
+void PrintTable(const Session& session, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    session.Print(line);
+  }
+}
+
+// Nodes tell what they hold, not for whom; so what each is owed is known only when nobody holds anything.
+Json NodeJson(const NodeStatus& node, bool any_hints) {
+  return {{"id", node.id},
+          {"address", node.address},
+          {"zone", node.zone},
+          {"weight", node.weight},
+          {"state", node.state},
+          {"member", node.member},
+          {"tokens", node.tokens.size()},
+          {"owned", node.owned},
+          {"replicated", node.replicated},
+          {"keys", node.keys},
+          {"bytes", node.bytes},
+          {"hints_held", node.hints_held},
+          {"hints_owed", any_hints ? Json(nullptr) : Json(0)},
+          {"version", node.version}};
+}
+
+void Status(Session& session) {
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
+  if (session.json) {
+    Json nodes = Json::array();
+    const bool any_hints = std::any_of(info->nodes.begin(), info->nodes.end(),
+                                       [](const NodeStatus& node) { return node.hints_held > 0; });
+    for (const NodeStatus& node : info->nodes) nodes.push_back(NodeJson(node, any_hints));
+    return session.Print(Json{{"cluster", ToHex(info->cluster_id)},
+                              {"layout", {{"version", info->layout_epoch}, {"digest", info->layout_digest}}},
+                              {"active_layouts", info->active_layouts},
+                              {"nodes", nodes},
+                              {"converged", info->converged}});
+  }
+  session.Print("cluster " + (info->cluster_id == 0 ? "not formed yet" : ToHex(info->cluster_id)) +
+                "  layout " + std::to_string(info->layout_epoch) + "  " +
+                (info->converged ? "converged" : "not converged"));
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "BYTES", "HINTS"}};
+  for (const NodeStatus& node : info->nodes) {
+    rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, node.state,
+                    std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
+                    std::to_string(node.bytes), std::to_string(node.hints_held)});
+  }
+  PrintTable(session, rows);
+}
+
+void RingOf(Session& session) {
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
+  if (session.json) {
+    Json members = Json::array();
+    for (const NodeStatus& node : info->nodes) {
+      if (!node.member) continue;
+      Json tokens = Json::array();
+      for (const uint64_t token : node.tokens) tokens.push_back(ToHex(token));
+      members.push_back({{"id", node.id},
+                         {"address", node.address},
+                         {"zone", node.zone},
+                         {"weight", node.weight},
+                         {"owned", node.owned},
+                         {"tokens", tokens}});
+    }
+    return session.Print(Json{{"layout", info->layout_epoch}, {"members", members}});
+  }
+  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "TOKENS", "OWNED", ""}};
+  for (const NodeStatus& node : info->nodes) {
+    if (!node.member) continue;
+    rows.push_back({node.id, node.address, std::to_string(node.tokens.size()), Percent(node.owned),
+                    std::string(static_cast<size_t>(node.owned * kBarCharacters + .5), '#')});
+  }
+  PrintTable(session, rows);
+}
+
+void Digests(Session& session) {
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
+  Json all = Json::array();
+  std::vector<std::vector<std::string>> rows = {{"NODE", "KEYSPACE", "RANGE", "SUM"}};
+  for (const NodeStatus& node : info->nodes) {
+    if (!node.member) continue;
+    const auto digests = AdminClient({node.address}, session.timeout).Digests("");
+    if (!digests.ok()) {
+      return session.Fail(absl::Status(digests.status().code(),
+                                       "node " + node.id + ": " + std::string(digests.status().message())),
+                          Effect::kRead);
+    }
+    for (const RangeDigest& digest : *digests) {
+      const std::string range = ToHex(digest.begin) + ":" + ToHex(digest.end);
+      all.push_back(
+          {{"node", digest.node}, {"keyspace", digest.keyspace}, {"range", range}, {"sum", digest.sum}});
+      rows.push_back(
+          {digest.node, digest.keyspace, range, digest.sum.empty() ? "(being recounted)" : digest.sum});
+    }
+  }
+  if (session.json) return session.Print(all);
+  PrintTable(session, rows);
+}
+
+}  // namespace
+
+void AddClusterCommands(CLI::App& app, Session& session) {
+  CLI::App* cluster = app.add_subcommand("cluster", "the cluster as a whole");
+  cluster->require_subcommand(1);
+  cluster->add_subcommand("status", "members, their state and share, and whether all is converged")
+      ->callback([&session] { Status(session); });
+  cluster->add_subcommand("ring", "members and tokens")->callback([&session] { RingOf(session); });
+  cluster->add_subcommand("digests", "the Merkle sum of each range on each member: equal sums, equal data")
+      ->callback([&session] { Digests(session); });
+}
+
+}  // namespace gyre::cli

@@ -1,0 +1,43 @@
+// Output and errors of commands.
+#include "client/cli/session.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace gyre::cli {
+namespace {
+
+void Write(std::FILE* file, const std::string& bytes) { std::fwrite(bytes.data(), 1, bytes.size(), file); }
+
+std::string Dump(const Json& document) {
+  // What is no valid UTF-8 can only be in a message: everything else goes through AddBytes.
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<Client> Session::Connect() const {
+  return Client::Connect({.endpoints = endpoints, .keyspace = keyspace, .timeout = timeout});
+}
+
+void Session::Print(const Json& document) const { Write(stdout, Dump(document)); }
+
+void Session::Print(const std::string& line) const { Write(stdout, line + "\n"); }
+
+void Session::PrintBytes(const std::string& bytes) const {
+  Write(stdout, bytes);
+  if (isatty(STDOUT_FILENO) == 1) Write(stdout, "\n");
+}
+
+void Session::Fail(const absl::Status& status, Effect effect) {
+  Fail(ExitCodeOf(status, effect), CodeName(status.code()), std::string(status.message()));
+}
+
+void Session::Fail(ExitCode code, const std::string& name, const std::string& message) {
+  exit_code = code;
+  std::fflush(stdout);
+  if (json) return Write(stderr, Dump({{"error", {{"code", name}, {"message", message}}}}));
+  Write(stderr, "gyre: " + message + " (" + name + ")\n");
+}
+
+}  // namespace gyre::cli

@@ -1,0 +1,59 @@
+// What every command is given: the global options, and where its results and errors go.
+#pragma once
+
+#include <absl/status/status.h>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/admin.h"
+#include "client/cli/exit_code.h"
+#include "client/client.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gyre::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Settings are complete before a command runs. `exit_code` is what the program ends with.
+struct Session {
+  std::vector<std::string> endpoints;
+  std::string keyspace;
+  std::chrono::milliseconds timeout{5000};
+  bool json = false;
+  int exit_code = kDone;
+
+  // Connects to nothing yet. Ends the program's command with an error when the options are wrong.
+  absl::StatusOr<Client> Connect() const;
+  AdminClient Admin() const { return AdminClient(endpoints, timeout); }
+
+  // One document, or one line of many, on stdout.
+  void Print(const Json& document) const;
+  void Print(const std::string& line) const;
+  // The bytes as they are; a newline only where a person reads.
+  void PrintBytes(const std::string& bytes) const;
+
+  // Says the error on stderr and sets the exit code.
+  void Fail(const absl::Status& status, Effect effect);
+  void Fail(ExitCode code, const std::string& name, const std::string& message);
+  void FailUsage(const std::string& message) { Fail(kUsage, "INVALID_ARGUMENT", message); }
+};
+
+// One per group of commands. `session` outlives `app`.
+void AddKeyCommands(CLI::App& app, Session& session);
+void AddBulkCommands(CLI::App& app, Session& session);
+void AddBenchCommand(CLI::App& app, Session& session);
+void AddClusterCommands(CLI::App& app, Session& session);
+void AddKeyspaceCommands(CLI::App& app, Session& session);
+void AddNodeCommands(CLI::App& app, Session& session);
+
+// Parses and runs one command; returns the exit code.
+int Run(int argc, char** argv);
+
+}  // namespace gyre::cli
