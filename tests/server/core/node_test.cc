@@ -58,7 +58,8 @@ struct NodeTest : testing::Test {
   // One batch.
   void Commit(absl::Status status = absl::OkStatus()) {
     Settle();
-    Committed batch = {std::move(status), std::exchange(out.commits, {}), std::exchange(out.actor, std::nullopt)};
+    Committed batch = {std::move(status), std::exchange(out.commits, {}),
+                       std::exchange(out.actor, std::nullopt)};
     if (batch.status.ok()) {
       for (const RowCommit& row : batch.rows) disk[row.row_key] = row.after;
     }
@@ -83,13 +84,21 @@ struct NodeTest : testing::Test {
     Step(FromPeer{from, 1, {op, std::move(body)}});
     Settle();
   }
-  static std::string RowKeyOf(const std::string& key) { return MakeRowKey(kDefault, TokenOf(key).value, key); }
+  // The first node that something was sent to answers.
+  void AnswerFirst(auto body) {
+    const Outbox::Send first = Sent().at(0);
+    Answer(first.to, first.message.op, std::move(body));
+  }
+  static std::string RowKeyOf(const std::string& key) {
+    return MakeRowKey(kDefault, TokenOf(key).value, key);
+  }
   Record OnDisk(const std::string& key) {
     const RecordBytes& bytes = disk[RowKeyOf(key)];
     return bytes ? *DecodeRecord(*bytes) : Record{};
   }
   // A put that ends well on A and B. Returns its context.
   std::string Put(PutCall put) {
+    Sent();
     Call(std::move(put));
     const OpId op = sent.at(0).message.op;
     Sent();
@@ -189,11 +198,11 @@ TEST_F(NodeTest, AMarkedRetryThatIsNotKnownHereReadsAQuorumFirst) {
   again.retry = true;
   Call(again);
   std::vector<Outbox::Send> fetches = Sent();
-  ASSERT_EQ(fetches.size(), 1u) << "itself and B";
+  ASSERT_EQ(fetches.size(), 1u) << "itself and one more";
   ASSERT_TRUE(std::holds_alternative<peer::FetchRow>(fetches[0].message.body));
   Record known;
   ApplyPut(known, {.dot = {{kB.value, 1}, 5}, .write_id = kPut.write_id, .value = "v"}, nullptr);
-  Answer(kB, fetches[0].message.op, peer::FetchReply{.record = Encoded(known)});
+  Answer(fetches[0].to, fetches[0].message.op, peer::FetchReply{.record = Encoded(known)});
   ASSERT_EQ(out.commits.size(), 1u);
   EXPECT_EQ(*DecodeRecord(*out.commits[0].after), known) << "the version that B made";
 }
@@ -203,7 +212,7 @@ TEST_F(NodeTest, AMarkedRetryThatNobodyKnowsSupersedesNothing) {
   PutCall again = kPut;
   again.retry = true;
   Call(again);
-  Answer(kB, Sent().at(0).message.op, peer::FetchReply{});
+  AnswerFirst(peer::FetchReply{});
   ASSERT_EQ(out.commits.size(), 1u);
   const Record record = *DecodeRecord(*out.commits[0].after);
   ASSERT_EQ(record.versions.size(), 2u);
@@ -216,7 +225,7 @@ TEST_F(NodeTest, ADeleteWithoutContextReadsAQuorumFirst) {
   const std::vector<Outbox::Send> fetches = Sent();
   ASSERT_EQ(fetches.size(), 1u);
   const Record known = RecordOf("v", kB, 5);
-  Answer(kB, fetches[0].message.op, peer::FetchReply{.record = Encoded(known)});
+  Answer(fetches[0].to, fetches[0].message.op, peer::FetchReply{.record = Encoded(known)});
   ASSERT_EQ(out.commits.size(), 1u);
   const Record record = *DecodeRecord(*out.commits[0].after);
   EXPECT_TRUE(record.tombstone());
@@ -235,10 +244,12 @@ TEST_F(NodeTest, ADeleteWithContextLeavesWhatItHasNotSeen) {
 
 TEST_F(NodeTest, AContextWhoseOwnWriteIsNotKnownHereReadsAQuorum) {
   const Dot own = {{kB.value, 1}, 5};
-  Call(PutCall{.key = "k", .value = "v2", .context = EncodeContext({.seen = {}, .has_own = true, .own = own}, kDefault, "k")});
+  Call(PutCall{.key = "k",
+               .value = "v2",
+               .context = EncodeContext({.seen = {}, .has_own = true, .own = own}, kDefault, "k")});
   const std::vector<Outbox::Send> fetches = Sent();
   ASSERT_EQ(fetches.size(), 1u);
-  Answer(kB, fetches[0].message.op, peer::FetchReply{.record = Encoded(RecordOf("v1", kB, 5))});
+  Answer(fetches[0].to, fetches[0].message.op, peer::FetchReply{.record = Encoded(RecordOf("v1", kB, 5))});
   ASSERT_EQ(out.commits.size(), 1u);
   const Record record = *DecodeRecord(*out.commits[0].after);
   ASSERT_EQ(record.versions.size(), 1u);
@@ -247,8 +258,10 @@ TEST_F(NodeTest, AContextWhoseOwnWriteIsNotKnownHereReadsAQuorum) {
 
 TEST_F(NodeTest, AContextWhoseOwnWriteNoQuorumKnowsLeavesItASibling) {
   const Dot own = {{kB.value, 1}, 5};
-  Call(PutCall{.key = "k", .value = "v2", .context = EncodeContext({.seen = {}, .has_own = true, .own = own}, kDefault, "k")});
-  Answer(kB, Sent().at(0).message.op, peer::FetchReply{});
+  Call(PutCall{.key = "k",
+               .value = "v2",
+               .context = EncodeContext({.seen = {}, .has_own = true, .own = own}, kDefault, "k")});
+  AnswerFirst(peer::FetchReply{});
   ASSERT_EQ(out.commits.size(), 1u);
   EXPECT_FALSE(DecodeRecord(*out.commits[0].after)->seen.Covers(own));
 }
@@ -257,7 +270,7 @@ TEST_F(NodeTest, AContextFromTheFutureThatNobodyKnowsIsRefused) {
   VersionVector seen;
   seen.Add({{kB.value, 1}, CounterOfMillis(kWallMs + 3'600'000)});
   Call(PutCall{.key = "k", .value = "v", .context = EncodeContext({.seen = seen}, kDefault, "k")});
-  Answer(kB, Sent().at(0).message.op, peer::FetchReply{});
+  AnswerFirst(peer::FetchReply{});
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(out.commits.empty());
 }
@@ -281,11 +294,13 @@ TEST_F(NodeTest, AMintBeyondTheDriftEndsItsActor) {
 }
 
 TEST_F(NodeTest, BeingShownAnOwnWriteThatItsRowLacksEndsItsActor) {
-  Answer(kB, 5, peer::StoreRow{.row_key = RowKeyOf("k"), .record = Encoded([] {
-                                 Record record;
-                                 ApplyPut(record, {.dot = {{kA.value, 0}, 9}, .value = "lost"}, nullptr);
-                                 return record;
-                               }())});
+  Answer(kB, 5,
+         peer::StoreRow{.row_key = RowKeyOf("k"),
+                        .record = Encoded([] {
+                          Record record;
+                          ApplyPut(record, {.dot = {{kA.value, 0}, 9}, .value = "lost"}, nullptr);
+                          return record;
+                        }())});
   EXPECT_TRUE(node->replica().clock().retire_pending());
 }
 
@@ -294,7 +309,7 @@ TEST_F(NodeTest, AQuorumReadOrAContextThatShowsAnOwnWriteEndsTheActorBeforeItMin
   Record record;
   ApplyPut(record, {.dot = lost, .value = "lost"}, nullptr);
   Call(DeleteCall{.key = "k"});
-  Answer(kB, Sent().at(0).message.op, peer::FetchReply{.record = Encoded(record)});
+  AnswerFirst(peer::FetchReply{.record = Encoded(record)});
   EXPECT_TRUE(out.commits.empty());
   Commit();
   ASSERT_EQ(out.commits.size(), 1u);
@@ -367,6 +382,7 @@ TEST_F(NodeTest, AReadSeesOnlyWhatIsDurable) {
 
 TEST_F(NodeTest, ARowThatCannotBeReadIsAnErrorAndNotAMissingRow) {
   Step(FromPeer{kB, 9, {9, peer::FetchRow{RowKeyOf("k")}}});
+  out.reads.clear();
   Step(RowRead{RowKeyOf("k"), absl::DataLossError("bad block")});
   Settle();
   EXPECT_EQ(std::get<peer::FetchReply>(Sent().at(0).message.body).code, absl::StatusCode::kDataLoss);
@@ -378,21 +394,21 @@ TEST_F(NodeTest, ARowThatCannotBeReadIsAnErrorAndNotAMissingRow) {
 TEST_F(NodeTest, AGetMergesAndRepairsWhoWasStale) {
   disk[RowKeyOf("k")] = Encoded(RecordOf("v", kA, 4));
   Call(GetCall{.key = "k"});
-  const OpId op = Sent().at(0).message.op;
-  Answer(kB, op, peer::FetchReply{});
+  const Outbox::Send fetch = Sent().at(0);
+  Answer(fetch.to, fetch.message.op, peer::FetchReply{});
   const CallResult result = Reply();
   const auto& get = std::get<GetResult>(result.result);
   ASSERT_EQ(get.values.size(), 1u);
   EXPECT_EQ(get.values[0].value, "v");
   const std::vector<Outbox::Send> repairs = Sent();
   ASSERT_EQ(repairs.size(), 1u);
-  EXPECT_EQ(repairs[0].to, kB);
+  EXPECT_EQ(repairs[0].to, fetch.to);
   EXPECT_TRUE(std::get<peer::StoreRow>(repairs[0].message.body).repair);
 }
 
 TEST_F(NodeTest, AGetThatFindsNothingStillGivesAContext) {
   Call(GetCall{.key = "k"});
-  Answer(kB, Sent().at(0).message.op, peer::FetchReply{});
+  AnswerFirst(peer::FetchReply{});
   const CallResult result = Reply();
   EXPECT_TRUE(std::get<GetResult>(result.result).values.empty());
   EXPECT_TRUE(DecodeContext(std::get<GetResult>(result.result).context, kDefault, "k").ok());
@@ -400,14 +416,14 @@ TEST_F(NodeTest, AGetThatFindsNothingStillGivesAContext) {
 
 TEST_F(NodeTest, ALateFetchIsHedged) {
   Call(GetCall{.key = "k"});
-  const OpId op = Sent().at(0).message.op;
+  const Outbox::Send fetch = Sent().at(0);
   now.steady = *node->next_deadline();
   Tick();
   Settle();
   const std::vector<Outbox::Send> hedges = Sent();
   ASSERT_EQ(hedges.size(), 1u);
-  EXPECT_EQ(hedges[0].to, kC);
-  Answer(kC, op, peer::FetchReply{});
+  EXPECT_NE(hedges[0].to, fetch.to);
+  Answer(hedges[0].to, fetch.message.op, peer::FetchReply{});
   EXPECT_TRUE(Reply().status.ok());
 }
 
@@ -422,7 +438,8 @@ TEST_F(NodeTest, TooManySiblingsAreRefusedAtPutsAndNeverAtMerges) {
   Call({PutCall{.key = "k", .value = "3", .context = nothing}});
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(out.commits.empty());
-  Answer(kB, 5, peer::StoreRow{.row_key = RowKeyOf("k"), .record = Encoded(RecordOf("4", kB, 1)), .repair = true});
+  Answer(kB, 5,
+         peer::StoreRow{.row_key = RowKeyOf("k"), .record = Encoded(RecordOf("4", kB, 1)), .repair = true});
   Commit();
   EXPECT_EQ(OnDisk("k").versions.size(), 3u);
   Put({.key = "k", .value = "all"});
@@ -435,7 +452,8 @@ TEST_F(NodeTest, ARecordTooLargeIsRefusedAtPutsAndNeverAtMerges) {
   Call({PutCall{.key = "k", .value = std::string(300, 'x')}});
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(out.commits.empty());
-  Answer(kB, 5, peer::StoreRow{.row_key = RowKeyOf("k"), .record = Encoded(RecordOf(std::string(300, 'y'), kB, 1))});
+  Answer(kB, 5,
+         peer::StoreRow{.row_key = RowKeyOf("k"), .record = Encoded(RecordOf(std::string(300, 'y'), kB, 1))});
   Commit();
   EXPECT_EQ(OnDisk("k").versions.at(0).value.size(), 300u);
   Put({.key = "k", .value = "small"});
@@ -482,7 +500,8 @@ TEST_F(NodeTest, ADrainingNodeRefusesClientsAndFinishesWhatIsUnderWay) {
   EXPECT_EQ(out.replies.size(), 1u);
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kUnavailable);
   Answer(kB, 5, peer::Forward{GetCall{.key = "k"}, Seconds(1)});
-  EXPECT_EQ(std::get<peer::ForwardReply>(Sent().at(0).message.body).result.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(std::get<peer::ForwardReply>(Sent().at(0).message.body).result.status.code(),
+            absl::StatusCode::kUnavailable);
   --tickets;
   Commit();
   Answer(kB, op, peer::StoreReply{});
@@ -509,7 +528,8 @@ TEST_F(NodeTest, AStoreOfAKeyspaceThatIsOnItsWayWaitsForIt) {
   Commit();
   EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kOk);
   Answer(kB, 6, peer::StoreRow{.row_key = MakeRowKey(3, 0, "k"), .record = Encoded(RecordOf("v", kB, 1))});
-  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code,
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(NodeTest, ACounterAtTheEndOfAllCountersIsNotWrittenOver) {
