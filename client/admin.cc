@@ -9,7 +9,8 @@
 #include "proto/admin.grpc.pb.h"
 #include "proto/kv.grpc.pb.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 using std::chrono::milliseconds;
@@ -251,4 +252,5 @@ absl::StatusOr<NodeCounters> AdminClient::NodeStats() {
                       .counters = {reply->counters().begin(), reply->counters().end()}};
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

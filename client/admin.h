@@ -16,7 +16,8 @@
 
 #include "client/types.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 struct NodeStatus {
   std::string id;       // 16 hexadecimal digits
@@ -125,4 +126,5 @@ class AdminClient {
   const std::chrono::milliseconds timeout_;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -7,7 +7,8 @@
 #include <string>
 #include <utility>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 using std::chrono::milliseconds;
@@ -95,4 +96,5 @@ void Call::End(absl::Status status) {
   Finish(std::move(status));
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -9,7 +9,8 @@
 #include "client/connection.h"
 #include "client/retry.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // Threads: attempts follow one another, so no two threads are ever inside one Call.
 class Call : public Exchange, public std::enable_shared_from_this<Call> {
@@ -49,4 +50,5 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   std::vector<PeerId> tried_;  // in this round
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

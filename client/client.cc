@@ -7,7 +7,8 @@
 #include "client/call.h"
 #include "client/grpc_connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 using std::chrono::milliseconds;
@@ -217,4 +218,5 @@ absl::Status Client::Scan(const ScanOptions& options, const std::function<bool(c
   return absl::OkStatus();
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

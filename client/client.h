@@ -32,7 +32,8 @@
 
 #include "client/types.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 class Connection;
 
@@ -90,4 +91,5 @@ class Client {
   std::chrono::milliseconds timeout_;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

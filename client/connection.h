@@ -17,7 +17,8 @@
 
 #include "client/types.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -106,4 +107,5 @@ class Connection {
   virtual void Shutdown() = 0;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

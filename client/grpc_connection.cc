@@ -14,7 +14,8 @@
 #include "client/routing.h"
 #include "client/timer.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 using std::chrono::milliseconds;
@@ -274,4 +275,5 @@ std::shared_ptr<Connection> MakeGrpcConnection(GrpcConnectionOptions options) {
   return connection;
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -8,7 +8,8 @@
 
 #include "client/connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 struct GrpcConnectionOptions {
   std::vector<std::string> endpoints;  // HOST:PORT, tried in this order
@@ -20,4 +21,5 @@ struct GrpcConnectionOptions {
 // Connects to nothing yet. REQUIRES: Shutdown is called before the last reference goes.
 std::shared_ptr<Connection> MakeGrpcConnection(GrpcConnectionOptions options);
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

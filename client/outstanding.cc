@@ -5,7 +5,8 @@
 #include <cassert>
 #include <utility>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 constexpr int kSlotBits = 32;
@@ -54,4 +55,5 @@ Outstanding::Entry Outstanding::Free(uint32_t slot) {
   return entry;
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -8,7 +8,8 @@
 
 #include "client/connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // Not thread-safe: its owner locks. Costs no allocation per call once it has grown.
 class Outstanding {
@@ -57,4 +58,5 @@ class Outstanding {
   size_t bytes_ = 0;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -7,7 +7,8 @@
 
 #include "client/wire.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 using std::chrono::milliseconds;
@@ -316,4 +317,5 @@ void Peer::Shutdown() {
   Fail(left, Fate::kNotSent, absl::CancelledError("the client was destroyed"));
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -16,7 +16,8 @@
 #include "client/timer.h"
 #include "proto/kv.grpc.pb.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // While one is alive, requests that its thread queues are written at its end, one batch for each node.
 // Entered wherever gRPC enters the SDK: the answers of a batch then make the next batch.
@@ -114,4 +115,5 @@ class Peer final : public SessionStream::Owner, public std::enable_shared_from_t
   std::vector<std::weak_ptr<Ask>> asks_;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

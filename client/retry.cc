@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <string>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 constexpr int64_t kDelayFirstMs = 20;
@@ -91,4 +92,5 @@ std::chrono::milliseconds RetryPlan::AttemptTimeout(CallKind kind, std::chrono::
   return std::min(timeout, std::max(kAttemptMin, timeout / kAttemptsPerTimeout));
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

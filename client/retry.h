@@ -7,7 +7,8 @@
 
 #include "client/connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // What may be repeated without harm.
 enum class CallKind : uint8_t {
@@ -58,4 +59,5 @@ class RetryPlan {
   absl::Status unavailable_;  // the last UNAVAILABLE
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

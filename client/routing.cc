@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 constexpr size_t kReplicasDefault = 3;  // of a keyspace that this client has not heard of
@@ -76,4 +77,5 @@ std::optional<PeerId> PickAny(std::span<const PeerId> peers, TimePoint now, Avoi
   return first;
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

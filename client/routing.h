@@ -15,7 +15,8 @@
 #include "client/connection.h"
 #include "ring/ring.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // What the client itself saw of the nodes lately, by PeerId: until when each is better left alone.
 using AvoidUntil = std::span<const TimePoint>;
@@ -63,4 +64,5 @@ class Routing {
 std::optional<PeerId> PickAny(std::span<const PeerId> peers, TimePoint now, AvoidUntil health,
                               std::span<const PeerId> avoid);
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

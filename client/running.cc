@@ -3,7 +3,8 @@
 
 #include <cassert>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 void Running::Enter() {
   const std::lock_guard lock(mutex_);
@@ -21,4 +22,5 @@ bool Running::Wait(std::chrono::milliseconds bound) {
   return idle_.wait_for(lock, bound, [this] { return count_ == 0; });
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

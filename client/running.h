@@ -5,7 +5,8 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // Threads: any.
 class Running {
@@ -23,4 +24,5 @@ class Running {
   int count_ = 0;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -8,7 +8,8 @@
 
 #include "client/wire.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 void SessionStream::Start(v1::Kv::Stub& stub) {
   self_ = shared_from_this();
@@ -81,4 +82,5 @@ void SessionStream::OnDone(const grpc::Status& status) {
   running->Leave();
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -16,7 +16,8 @@
 #include "client/running.h"
 #include "proto/kv.grpc.pb.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // Lives until gRPC is done with it: it owns itself from Start on.
 class SessionStream final : private grpc::ClientBidiReactor<v1::SessionBatch, v1::SessionReplies>,
@@ -78,4 +79,5 @@ class SessionStream final : private grpc::ClientBidiReactor<v1::SessionBatch, v1
   v1::SessionReplies* replies_ = nullptr;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 Timer::Timer() : state_(std::make_shared<State>()), thread_([state = state_] { Run(state); }) {}
 
@@ -62,4 +63,5 @@ void Timer::Run(const std::shared_ptr<State>& state) {
   }
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -10,7 +10,8 @@
 
 #include "client/connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // Threads: any. Tasks run one after another and must not block.
 class Timer {
@@ -47,4 +48,5 @@ class Timer {
   std::thread thread_;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

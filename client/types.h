@@ -8,7 +8,8 @@
 #include <vector>
 
 // The inline namespace keeps these names apart from a server's when both are linked into one program.
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // How many replicas must answer a call. Whether a number suits the keyspace is for the server to judge.
 class Replicas {
@@ -100,4 +101,5 @@ struct ScanPage {
   std::string next_cursor;    // empty: the scan is complete
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

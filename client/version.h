@@ -1,8 +1,10 @@
 // The version of the SDK and the command line. The same as the project's in CMakeLists.txt.
 #pragma once
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 inline constexpr char kVersion[] = "0.1.0";
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -4,7 +4,8 @@
 #include <string>
 #include <utility>
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 namespace {
 
 constexpr size_t kRequestOverheadBytes = 64;  // ids, lengths, options
@@ -155,4 +156,5 @@ uint64_t LayoutEpochOf(const v1::SessionReply& wire) {
   return 0;
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -7,7 +7,8 @@
 #include "client/connection.h"
 #include "proto/kv.pb.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 // About how many bytes a request takes on the wire; never less than its payload.
 size_t WireBytes(const Request& request);
@@ -22,4 +23,5 @@ AttemptResult FromWire(v1::SessionReply& wire);
 // The layout that the answering node knows; 0 when the reply does not say.
 uint64_t LayoutEpochOf(const v1::SessionReply& wire);
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

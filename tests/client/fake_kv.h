@@ -11,7 +11,8 @@
 
 #include "proto/kv.grpc.pb.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 class FakeKv final : private v1::Kv::Service {
  public:
@@ -108,4 +109,5 @@ inline void AddNode(v1::Topology& topology, const std::string& id, const std::st
   node.set_member(true);
 }
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre

@@ -10,7 +10,8 @@
 
 #include "client/connection.h"
 
-namespace gyre::inline sdk {
+namespace gyre {
+inline namespace sdk {
 
 class MockConnection final : public Connection {
  public:
@@ -66,4 +67,5 @@ class MockConnection final : public Connection {
   uint64_t random_ = 0;
 };
 
-}  // namespace gyre::inline sdk
+}  // namespace sdk
+}  // namespace gyre
