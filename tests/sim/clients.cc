@@ -149,7 +149,7 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
       const int n = Replicas(key.keyspace);
       const bool sure = w + n / 2 + 1 > n;
       for (Claims::Claim& claim : known.claims) claim.sure = claim.sure && (sure || !claim.own);
-      known.claims.push_back({.event = id, .at = world_.now(), .own = true, .sure = sure});
+      known.claims.push_back({.event = id, .at = world_.now(), .r = n, .own = true, .sure = sure});
       return;
     }
     const auto* put = std::get_if<PutCall>(&call);
@@ -194,7 +194,7 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
     known.bytes = get.context;
     known.claims.clear();
     for (const std::string& value : read.values)
-      known.claims.push_back({.event = history_.OfValue(value)->id, .at = start});
+      known.claims.push_back({.event = history_.OfValue(value)->id, .at = start, .r = read.r});
   };
   const Micros timeout = world_.random().Between(Millis(200), Seconds(2));
   cluster_.Ask({.node = world_.random().Below(cluster_.size()),

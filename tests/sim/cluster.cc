@@ -127,6 +127,11 @@ void Cluster::Replied(SimNode& from, std::vector<Outbox::Reply> replies) {
     }
     waiting.answered = true;
     waiting.question.answered(reply.result);
+    if (!healed_ && reply.result.status.ok() && world_.random().Chance(weather_.crash_at_answer)) {
+      world_.In(Millis(1), [this, index = IndexOf(from.id())] {
+        if (!healed_) Crash(index);
+      });
+    }
     if (!healed_ && world_.random().Chance(weather_.reply_lost)) {
       world_.Add(Count::kLost);
       continue;  // CheckAnswered tells the client

@@ -137,13 +137,13 @@ bool History::Resurrected(const Event& value, const Read& read) const {
     if (!by.acked || *by.acked >= read.start || read.r + by.w <= read.n || !Has(by.surely, value.number))
       continue;
     if (value.attempts == 1) return true;
-    // An attempt that came in after its writer looked is a put of its own.
+    // An attempt that came in after its writer looked, or where it did not look, is a put of its own.
     for (const EventId other : by_key_.at(read.key)) {
       const Event& link = events_[other];
       if (other != id && !Has(by.surely, link.number)) continue;
       for (const Claims::Claim& claim : link.claims) {
         if (claim.event == value.id && claim.sure && value.pending == 0 && value.acked &&
-            value.end < claim.at)
+            value.end < claim.at && claim.r + value.w > read.n)
           return true;
       }
     }

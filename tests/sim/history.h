@@ -24,6 +24,7 @@ struct Claims {
   struct Claim {
     EventId event = 0;
     Micros at;         // the read that showed it began then
+    int r = 0;         // how many replicas that read asked; of an own write: all
     bool own = false;  // not read but written, by the client itself
     bool sure = true;  // false: an own write that no quorum need know
   };

@@ -25,6 +25,7 @@ SimNode::SimNode(World& world, Host& host, const Weather& weather, NodeId id, in
   wall_offset_ms_ = static_cast<int64_t>(random.Below(100)) - 50;
   drift_ppm_ = static_cast<int64_t>(random.Below(400)) - 200;
   constexpr size_t kRowCacheBytes[] = {0, 2000, 16 << 20};
+  commit_max_ = random.Chance(0.3) ? Millis(300) : weather_.commit_max;  // some disks are slow
   limits_.row_cache_bytes = kRowCacheBytes[random.Below(3)];
 }
 
@@ -169,7 +170,7 @@ void SimNode::Commit(Batch batch) {
   assert(!committing_);
   for (const RowCommit& row : batch.rows) host_.RecordSeen(*this, row.row_key, row.after);
   committing_ = std::move(batch);
-  const Micros delay = world_.random().Skewed({100}, healed_ ? Millis(2) : weather_.commit_max);
+  const Micros delay = world_.random().Skewed({100}, healed_ ? Millis(2) : commit_max_);
   world_.In(delay, [this, life = life_] {
     if (life == life_ && committing_) EndCommit();
   });

@@ -86,6 +86,7 @@ class SimNode final : private Clock, private Network, private Disk {
   Micros steady_offset_;
   int64_t wall_offset_ms_ = 0;
   int64_t drift_ppm_ = 0;
+  Micros commit_max_;
   Micros paused_until_;
   std::optional<Micros> wake_;
   std::vector<Input> inbox_;

@@ -13,6 +13,8 @@ struct Weather {
   double reply_lost = 0;
   double commit_fails = 0;
   double read_fails = 0;
+  double crash_at_answer =
+      0;  // right after a call was answered, when some of what it did is not durable everywhere
   // Mean times between; 0: never.
   Micros crash;
   Micros partition;
@@ -39,6 +41,7 @@ struct Weather {
     maybe(w.reply_lost, 0.05);
     maybe(w.commit_fails, 0.05);
     maybe(w.read_fails, 0.02);
+    maybe(w.crash_at_answer, 0.02);
     every(w.crash, Seconds(1));
     every(w.partition, Seconds(1));
     every(w.pause, Seconds(1));
