@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ring/token.h"
 #include "server/rpc/convert_kv.h"
 #include "storage/format/row_key.h"
 
@@ -16,8 +17,11 @@ absl::Status Refused(const char* why) {
   return absl::InvalidArgumentError(std::string("peer message: ") + why);
 }
 
+// A row at a token that is not its key's could never be found again, except by scans.
 bool GoodRowKey(const std::string& row_key) {
-  return row_key.size() > kRowKeyPrefixBytes && row_key.size() <= kRowKeyBytesMax;
+  RowKeyParts parts;
+  return row_key.size() <= kRowKeyBytesMax && ParseRowKey(row_key, parts) && !parts.key.empty() &&
+         parts.token == TokenOf(parts.key).value;
 }
 
 RecordBytes ToRecord(std::string&& bytes) {

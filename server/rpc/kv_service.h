@@ -15,6 +15,10 @@ class KvService : public v1::Kv::CallbackService {
   explicit KvService(Backend& backend);
   ~KvService() override;
 
+  // To be called when the lane has ended: answers the unary calls that it left, and refuses those that still
+  // come.
+  void EndCalls();
+
   grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext* context, const v1::PutRequest* request,
                                 v1::PutReply* reply) override;
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,

@@ -12,18 +12,21 @@
 namespace gyre {
 namespace {
 
+absl::Status OtherCluster(NodeId from, uint64_t cluster_id, const View& view) {
+  return absl::FailedPreconditionError("node " + ToString(from) + " is of cluster " +
+                                       ToString(Token{cluster_id}) + ", this is cluster " +
+                                       ToString(Token{view.layout.cluster_id}));
+}
+
 // The receiving end of a link.
 class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
  public:
   explicit Incoming(Backend& backend) : backend_(backend) { StartRead(&frame_); }
 
   void OnReadDone(bool ok) override {
-    if (!ok) return End(grpc::Status::OK);
+    if (!ok) return End(from_ ? absl::OkStatus() : Refused(NotIntroduced()));
     if (!from_) {
-      if (absl::Status status = Introduce(); !status.ok()) {
-        backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
-        return End(ToGrpc(status));
-      }
+      if (absl::Status status = Introduce(); !status.ok()) return End(Refused(std::move(status)));
       StartWrite(&welcome_);
       return StartRead(&frame_);
     }
@@ -33,7 +36,17 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
   void OnDone() override { delete this; }
 
  private:
-  void End(const grpc::Status& status) { Finish(status); }
+  void End(const absl::Status& status) { Finish(ToGrpc(status)); }
+
+  absl::Status Refused(absl::Status why) {
+    backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
+    return why;
+  }
+
+  // gRPC tells a frame that it cannot parse and an end of the stream alike.
+  static absl::Status NotIntroduced() {
+    return absl::InvalidArgumentError("the link ended before its first frame, or that was garbled");
+  }
 
   // Who speaks, and whether it may.
   absl::Status Introduce() {
@@ -41,9 +54,7 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
     const NodeId from{frame_.from()};
     if (view == nullptr) return absl::UnavailableError("this node has not joined a cluster yet");
     if (frame_.cluster_id() != view->layout.cluster_id) {
-      return absl::FailedPreconditionError("node " + ToString(from) + " is of cluster " +
-                                           ToString(Token{frame_.cluster_id()}) + ", this is cluster " +
-                                           ToString(Token{view->layout.cluster_id}));
+      return OtherCluster(from, frame_.cluster_id(), *view);
     }
     if (frame_.format() != kPeerFormat) {
       return absl::FailedPreconditionError("the peer speaks format " + std::to_string(frame_.format()) +
@@ -92,8 +103,15 @@ grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context
     backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
     return Finished(context, message.status());
   }
-  backend_.control.Receive(*std::move(message));
-  return Finished(context, absl::OkStatus());
+  const std::shared_ptr<const View> view = backend_.state.view();
+  absl::Status status;
+  if (view != nullptr && message->cluster_id != 0 && message->cluster_id != view->layout.cluster_id) {
+    backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
+    status = OtherCluster(message->from, message->cluster_id, *view);
+  }
+  backend_.control.Receive(
+      *std::move(message));  // which drops what is of another cluster, and says so in the log
+  return Finished(context, status);
 }
 
 }  // namespace gyre

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kQuotaBytes = size_t{512} << 20;
 constexpr int kThreadsMax = 64;
 constexpr int kStreamsPerConnectionMax = 4096;
+// For what clients have under way. Streams of peers never end by themselves.
 constexpr std::chrono::milliseconds kStopPatience{1000};
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
@@ -60,9 +61,12 @@ void RpcServers::SetServing(bool serving) {
 }
 
 void RpcServers::Stop() {
-  for (std::unique_ptr<grpc::Server>* server : {&client_server_, &peer_server_}) {
+  kv_.EndCalls();  // or the servers would wait for them for ever
+  const auto now = std::chrono::system_clock::now();
+  for (const auto& [server, deadline] :
+       {std::pair(&client_server_, now + kStopPatience), std::pair(&peer_server_, now)}) {
     if (*server == nullptr) continue;
-    (*server)->Shutdown(std::chrono::system_clock::now() + kStopPatience);
+    (*server)->Shutdown(deadline);
     (*server)->Wait();
     server->reset();
   }

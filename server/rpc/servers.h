@@ -26,7 +26,8 @@ class RpcServers {
 
   // Says on the health service whether this node takes calls.
   void SetServing(bool serving);
-  // No new calls; those under way may end for a moment, then they are cancelled. Idempotent.
+  // No new calls; those under way may end for a moment, then they are cancelled. Idempotent. The lane must
+  // have ended.
   void Stop();
 
  private:

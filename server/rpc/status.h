@@ -3,13 +3,26 @@
 
 #include <absl/status/status.h>
 #include <string>
+#include <string_view>
 
 #include "proto/kv.grpc.pb.h"
 
 namespace gyre {
 
+// A message that quotes what a client sent is as long as the client likes, but it travels in HTTP/2 trailers,
+// of which 8 KiB are the usual limit after escaping: a longer one would replace the status by another. Cut
+// between characters.
+inline std::string BoundedMessage(std::string_view message) {
+  constexpr size_t kBytesMax = 1024;
+  if (message.size() <= kBytesMax) return std::string(message);
+  size_t end = kBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
+  return std::string(message.substr(0, end)) + "...";
+}
+
 inline grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  return {static_cast<grpc::StatusCode>(status.code()),
+          BoundedMessage({status.message().data(), status.message().size()})};
 }
 
 // Ends a unary call with a status.
