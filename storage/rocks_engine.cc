@@ -1,15 +1,20 @@
 // The engine on RocksDB: a column family for each table, notes as log data of the write-ahead log.
 #include "storage/rocks_engine.h"
 
+#include <absl/synchronization/mutex.h>
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cstdarg>
+#include <filesystem>
+#include <memory>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
-#include <rocksdb/sst_file_manager.h>
 #include <rocksdb/table.h>
 #include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
@@ -71,6 +76,27 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const RocksOptions& options,
   return family;
 }
 
+// After a full disk RocksDB would wait until some multiple of its buffers is free, perhaps for ever on a
+// small disk, and refuse Resume meanwhile. Resume alone ends the refusal of writes, when its caller finds
+// that there is space.
+class RecoveryIsOurs final : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
+                            bool* auto_recovery) override {
+    error.PermitUncheckedError();
+    *auto_recovery = false;
+  }
+};
+
+// RocksDB's own log would stand on the data's disk, and its second line after that is full aborts the
+// process. Whatever matters is in the statuses that it returns.
+class Silence final : public rocksdb::Logger {
+ public:
+  Silence() : Logger(rocksdb::InfoLogLevel::HEADER_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
 rocksdb::DBOptions DatabaseOptions(const RocksOptions& options) {
   rocksdb::DBOptions db;
   db.create_if_missing = true;
@@ -89,13 +115,10 @@ rocksdb::DBOptions DatabaseOptions(const RocksOptions& options) {
   db.max_background_jobs = 2;
   db.max_open_files = 512;
   db.bytes_per_sync = 1 << 20;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.max_log_file_size = 4 << 20;
-  db.keep_log_file_num = 2;
+  db.info_log = std::make_shared<Silence>();
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  // Watches for free space, and ends the refusal of writes after a full disk.
-  db.sst_file_manager.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default()));
+  db.listeners.push_back(std::make_shared<RecoveryIsOurs>());
   return db;
 }
 
@@ -114,29 +137,57 @@ class NoteReader final : public rocksdb::WriteBatch::Handler {
   absl::FunctionRef<void(std::string_view note)> visit_;
 };
 
-class Database final : public Engine {
- public:
-  Database(std::string path, const RocksOptions& options, std::unique_ptr<rocksdb::DB> db,
-           std::vector<rocksdb::ColumnFamilyHandle*> families)
-      : path_(std::move(path)), options_(options), db_(std::move(db)), families_(std::move(families)) {}
-
-  ~Database() override {
-    for (rocksdb::ColumnFamilyHandle* family : families_)
-      db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+// RocksDB, open: the database and its column families, by table.
+struct Opened {
+  Opened() = default;
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() {
+    for (rocksdb::ColumnFamilyHandle* family : families)
+      db->DestroyColumnFamilyHandle(family).PermitUncheckedError();
   }
 
+  std::unique_ptr<rocksdb::DB> db;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+};
+
+absl::StatusOr<std::unique_ptr<Opened>> OpenDatabase(const std::string& path, const RocksOptions& options) {
+  const rocksdb::ColumnFamilyOptions family =
+      FamilyOptions(options, rocksdb::NewLRUCache(options.cache_bytes));
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (int table = 0; table < kTables; ++table)
+    descriptors.emplace_back(FamilyOf(static_cast<Table>(table)), family);
+  auto opened = std::make_unique<Opened>();
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(DatabaseOptions(options), path, descriptors, &opened->families, &db);
+  if (!status.ok()) return StatusOf(status, path);
+  opened->db.reset(db);
+  return opened;
+}
+
+// Any method but Resume holds mutex_ shared. Resume may open the database anew, for which it holds it alone.
+class Database final : public Engine {
+ public:
+  Database(std::string path, const RocksOptions& options, std::unique_ptr<Opened> opened)
+      : path_(std::move(path)), options_(options), opened_(std::move(opened)) {}
+
   absl::StatusOr<std::string> Get(Table table, std::string_view key) override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
     rocksdb::PinnableSlice value;
-    const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), Family(table), SliceOf(key), &value);
+    const rocksdb::Status status = db().Get(rocksdb::ReadOptions(), Family(table), SliceOf(key), &value);
     if (!status.ok()) return StatusOf(status, path_);
     return value.ToString();
   }
 
   std::vector<absl::StatusOr<std::string>> MultiGet(Table table, std::span<const std::string> keys) override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return std::vector<absl::StatusOr<std::string>>(keys.size(), Closed());
     std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
     std::vector<rocksdb::PinnableSlice> values(keys.size());
     std::vector<rocksdb::Status> statuses(keys.size());
-    db_->MultiGet(rocksdb::ReadOptions(), Family(table), keys.size(), slices.data(), values.data(),
+    db().MultiGet(rocksdb::ReadOptions(), Family(table), keys.size(), slices.data(), values.data(),
                   statuses.data());
     std::vector<absl::StatusOr<std::string>> results;
     results.reserve(keys.size());
@@ -152,6 +203,8 @@ class Database final : public Engine {
 
   absl::Status Apply(std::span<const EngineWrite> writes, Durability durability,
                      std::string_view note) override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
     assert(!writes.empty());
     rocksdb::WriteBatch batch;
     rocksdb::Status status;
@@ -165,15 +218,21 @@ class Database final : public Engine {
     return StatusOf(status, path_);
   }
 
-  absl::Status Sync() override { return StatusOf(db_->SyncWAL(), path_); }
+  absl::Status Sync() override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
+    return StatusOf(db().SyncWAL(), path_);
+  }
 
   absl::Status Scan(Table table, const KeyRange& range,
                     absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
     rocksdb::ReadOptions read;
     read.fill_cache = false;  // scans are background work: they must not drive out what clients read
     const rocksdb::Slice end(range.end);
     if (!range.end.empty()) read.iterate_upper_bound = &end;
-    const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(read, Family(table)));
+    const std::unique_ptr<rocksdb::Iterator> entry(db().NewIterator(read, Family(table)));
     for (entry->Seek(range.begin); entry->Valid(); entry->Next()) {
       if (!visit(ViewOf(entry->key()), ViewOf(entry->value()))) break;
     }
@@ -181,9 +240,11 @@ class Database final : public Engine {
   }
 
   absl::Status EraseRange(Table table, const KeyRange& range) override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
     std::string end = range.end;
     if (end.empty()) {
-      const std::unique_ptr<rocksdb::Iterator> last(db_->NewIterator(rocksdb::ReadOptions(), Family(table)));
+      const std::unique_ptr<rocksdb::Iterator> last(db().NewIterator(rocksdb::ReadOptions(), Family(table)));
       last->SeekToLast();
       if (!last->Valid()) return StatusOf(last->status(), path_);
       end = last->key().ToString() + '\0';
@@ -193,22 +254,27 @@ class Database final : public Engine {
     // after.
     const rocksdb::Slice first(range.begin);
     const rocksdb::Slice behind(end);
-    rocksdb::Status status = rocksdb::DeleteFilesInRange(db_.get(), Family(table), &first, &behind, false);
+    rocksdb::Status status = rocksdb::DeleteFilesInRange(&db(), Family(table), &first, &behind, false);
     rocksdb::WriteBatch batch;
     if (status.ok()) status = batch.DeleteRange(Family(table), first, behind);
     if (status.ok()) status = Write(batch, Durability::kDisk);
     return StatusOf(status, path_);
   }
 
-  uint64_t LastSequence() const override { return db_->GetLatestSequenceNumber(); }
+  uint64_t LastSequence() const override {
+    const absl::ReaderMutexLock lock(&mutex_);
+    return opened_ ? db().GetLatestSequenceNumber() : 0;
+  }
 
   absl::Status ReplayNotes(uint64_t sequence, absl::FunctionRef<void(std::string_view note)> visit) override {
-    const uint64_t last = LastSequence();
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return Closed();
+    const uint64_t last = db().GetLatestSequenceNumber();
     if (sequence == last) return absl::OkStatus();
     // A batch is numbered by its first entry, and takes as many numbers as it has entries.
     uint64_t next = sequence + 1;
     std::unique_ptr<rocksdb::TransactionLogIterator> log;
-    rocksdb::Status status = db_->GetUpdatesSince(next, &log);
+    rocksdb::Status status = db().GetUpdatesSince(next, &log);
     NoteReader reader(visit);
     for (; status.ok() && next <= last && log->Valid(); log->Next()) {
       const rocksdb::BatchResult batch = log->GetBatch();
@@ -228,28 +294,75 @@ class Database final : public Engine {
 
   Size EstimateSize() override {
     Size size;
-    db_->GetIntProperty(Family(Table::kRows), rocksdb::DB::Properties::kEstimateNumKeys, &size.keys);
-    for (rocksdb::ColumnFamilyHandle* family : families_) {
+    const absl::ReaderMutexLock lock(&mutex_);
+    if (!opened_) return size;
+    db().GetIntProperty(Family(Table::kRows), rocksdb::DB::Properties::kEstimateNumKeys, &size.keys);
+    for (rocksdb::ColumnFamilyHandle* family : opened_->families) {
       for (const std::string& property :
            {rocksdb::DB::Properties::kTotalSstFilesSize, rocksdb::DB::Properties::kCurSizeAllMemTables}) {
         uint64_t bytes = 0;
-        if (db_->GetIntProperty(family, property, &bytes)) size.bytes += bytes;
+        if (db().GetIntProperty(family, property, &bytes)) size.bytes += bytes;
       }
     }
     return size;
   }
 
-  absl::Status Resume() override { return StatusOf(db_->Resume(), path_); }
+  // After a failed write RocksDB may go on with the log that failed, and aborts the process at the next write
+  // to it: its Resume changes the log only if it finds something to flush. A new start reads what the log
+  // holds, and begins another one.
+  absl::Status Resume() override {
+    const absl::MutexLock lock(&mutex_);
+    if (opened_ && !write_failed_) return StatusOf(db().Resume(), path_);
+    if (absl::Status status = CheckSpaceToOpen(); !status.ok()) return status;
+    opened_.reset();
+    absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(path_, options_);
+    if (!opened.ok()) return opened.status();
+    opened_ = *std::move(opened);
+    write_failed_ = false;
+    return absl::OkStatus();
+  }
 
  private:
   static constexpr uint64_t kBytesBetweenPrunes = 64 << 20;
 
-  rocksdb::ColumnFamilyHandle* Family(Table table) const { return families_[static_cast<size_t>(table)]; }
+  rocksdb::ColumnFamilyHandle* Family(Table table) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return opened_->families[static_cast<size_t>(table)];
+  }
 
-  rocksdb::Status Write(rocksdb::WriteBatch& batch, Durability durability) {
+  rocksdb::DB& db() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return *opened_->db; }
+
+  absl::Status Closed() const {
+    return absl::UnavailableError("the store in " + path_ +
+                                  " could not be opened again after its disk was full");
+  }
+
+  // To open writes what memory holds to the disk: while that cannot succeed, the database stays open for
+  // reads.
+  absl::Status CheckSpaceToOpen() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    uint64_t needed = 4 << 20;
+    for (size_t table = 0; opened_ && table < opened_->families.size(); ++table) {
+      uint64_t bytes = 0;
+      if (db().GetIntProperty(opened_->families[table], rocksdb::DB::Properties::kCurSizeAllMemTables,
+                              &bytes)) {
+        needed += bytes;
+      }
+    }
+    std::error_code error;
+    const std::filesystem::space_info space = std::filesystem::space(path_, error);
+    if (error || space.available >= needed) return absl::OkStatus();
+    return absl::ResourceExhaustedError("the disk of " + path_ + " is full: it has " +
+                                        std::to_string(space.available >> 20) +
+                                        " MiB free, and writes need " + std::to_string((needed >> 20) + 1) +
+                                        " MiB to go on; free some space");
+  }
+
+  rocksdb::Status Write(rocksdb::WriteBatch& batch, Durability durability)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    if (write_failed_) return rocksdb::Status::NoSpace("a write failed before");
     rocksdb::WriteOptions write;
     write.sync = durability == Durability::kDisk;
-    rocksdb::Status status = db_->Write(write, &batch);
+    rocksdb::Status status = db().Write(write, &batch);
+    if (!status.ok()) write_failed_ = true;
     if (bytes_since_prune_.fetch_add(batch.GetDataSize()) + batch.GetDataSize() >= kBytesBetweenPrunes) {
       bytes_since_prune_ = 0;
       PruneLog();
@@ -259,21 +372,22 @@ class Database final : public Engine {
 
   // Deletes the oldest archived logs beyond the limit. What cannot be deleted now is tried again, and
   // RocksDB's own purge comes by every ten minutes: so errors are of no consequence.
-  void PruneLog() {
+  void PruneLog() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     rocksdb::VectorLogPtr logs;  // the oldest first
-    if (!db_->GetSortedWalFiles(logs).ok()) return;
+    if (!db().GetSortedWalFiles(logs).ok()) return;
     uint64_t bytes = 0;
     for (auto log = logs.rbegin(); log != logs.rend(); ++log) {
       if ((*log)->Type() != rocksdb::kArchivedLogFile) continue;
       bytes += (*log)->SizeFileBytes();
-      if (bytes > options_.log_bytes_max) db_->DeleteFile((*log)->PathName()).PermitUncheckedError();
+      if (bytes > options_.log_bytes_max) db().DeleteFile((*log)->PathName()).PermitUncheckedError();
     }
   }
 
   const std::string path_;
   const RocksOptions options_;
-  const std::unique_ptr<rocksdb::DB> db_;
-  const std::vector<rocksdb::ColumnFamilyHandle*> families_;  // by table
+  mutable absl::Mutex mutex_;
+  std::unique_ptr<Opened> opened_ ABSL_GUARDED_BY(mutex_);  // null: it could not be opened again
+  std::atomic<bool> write_failed_ = false;                  // no more writes until Resume
   std::atomic<uint64_t> bytes_since_prune_ = 0;
 };
 
@@ -281,17 +395,9 @@ class Database final : public Engine {
 
 absl::StatusOr<std::unique_ptr<Engine>> RocksEngine::Open(const std::string& path,
                                                           const RocksOptions& options) {
-  const rocksdb::ColumnFamilyOptions family =
-      FamilyOptions(options, rocksdb::NewLRUCache(options.cache_bytes));
-  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  for (int table = 0; table < kTables; ++table)
-    descriptors.emplace_back(FamilyOf(static_cast<Table>(table)), family);
-  std::vector<rocksdb::ColumnFamilyHandle*> families;
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(options), path, descriptors, &families, &db);
-  if (!status.ok()) return StatusOf(status, path);
-  return std::make_unique<Database>(path, options, std::unique_ptr<rocksdb::DB>(db), std::move(families));
+  absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(path, options);
+  if (!opened.ok()) return opened.status();
+  return std::make_unique<Database>(path, options, *std::move(opened));
 }
 
 }  // namespace gyre
