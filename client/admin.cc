@@ -209,6 +209,23 @@ absl::StatusOr<std::vector<RangeDigest>> AdminClient::Digests(const std::string&
   return digests;
 }
 
+absl::StatusOr<RepairTotals> AdminClient::Repair(Repairing what) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::RepairRequest request;
+  request.set_start(what != Repairing::kLook);
+  request.set_wait(what == Repairing::kStartAndWait);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::Repair, request);
+  if (!reply.ok()) return reply.status();
+  return RepairTotals{.node = reply->node(),
+                      .unequal_ranges = reply->unequal_ranges(),
+                      .ranges = reply->ranges(),
+                      .records_compared = reply->records_compared(),
+                      .records_sent = reply->records_sent(),
+                      .bytes_sent = reply->bytes_sent(),
+                      .hash_bytes = reply->hash_bytes()};
+}
+
 absl::StatusOr<RecordDump> AdminClient::NodeDump(const std::string& keyspace, const std::string& key) {
   const auto stubs = Reach();
   if (!stubs.ok()) return stubs.status();

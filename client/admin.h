@@ -99,6 +99,17 @@ struct NodeCounters {
   std::map<std::string, double> counters;
 };
 
+// What anti-entropy did on one node since it started.
+struct RepairTotals {
+  std::string node;
+  uint64_t unequal_ranges = 0;  // that the last comparison did not find equal
+  uint64_t ranges = 0;
+  uint64_t records_compared = 0;
+  uint64_t records_sent = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t hash_bytes = 0;
+};
+
 class AdminClient {
  public:
   // The first of `endpoints` (HOST:PORT) that answers is asked.
@@ -113,6 +124,8 @@ class AdminClient {
 
   // The following concern the asked node alone: give its address as the only endpoint.
   absl::StatusOr<std::vector<RangeDigest>> Digests(const std::string& keyspace);
+  enum class Repairing { kLook, kStart, kStartAndWait };
+  absl::StatusOr<RepairTotals> Repair(Repairing what);
   absl::StatusOr<RecordDump> NodeDump(const std::string& keyspace, const std::string& key);
   absl::StatusOr<Verification> NodeVerify();
   absl::StatusOr<NodeCounters> NodeStats();

@@ -116,6 +116,7 @@ class RunningNode : public Gyred {
   MachineClock clock_;
   Inbox<Input> inbox_;
   RpcCounters counters_;
+  LaneStats lane_stats_;
   Calls calls_;
   ClusterState state_;
   std::unique_ptr<Engine> engine_;
@@ -172,8 +173,10 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
       .facts =
           [this] {
             const Engine::Size size = engine_->EstimateSize();
-            return NodeFactsValue{
-                .keys = size.keys, .bytes = size.bytes, .version = std::string(kGyredVersion)};
+            return NodeFactsValue{.keys = size.keys,
+                                  .bytes = size.bytes,
+                                  .unequal_ranges = lane_stats_.unequal_ranges,
+                                  .version = std::string(kGyredVersion)};
           },
       .log = [](const std::string& sentence) { spdlog::info("{}", sentence); },
   };
@@ -204,10 +207,10 @@ absl::Status RunningNode::Serve() {
   const Now now = clock_.Read();
   Node::Config node = {.self = identity_.node(), .limits = LimitsOf(config_), .first_op = now.wall_ms << 20};
   lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms),
-                Runtime{clock_, network_, disk_}, inbox_);
+                Runtime{clock_, network_, disk_, lane_stats_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
   network_.SetControl(&*control_);
-  AddNodeMetrics(metrics_, {counters_, disk_, *engine_, state_});
+  AddNodeMetrics(metrics_, {counters_, lane_stats_, disk_, *engine_, state_});
   backend_.emplace(Backend{.self = identity_.node(),
                            .clock = clock_,
                            .lane = inbox_,
@@ -216,6 +219,7 @@ absl::Status RunningNode::Serve() {
                            .control = *control_,
                            .disk = disk_,
                            .counters = counters_,
+                           .lane_stats = lane_stats_,
                            .calls_in_flight_max = config_.limits.requests_in_flight,
                            .linked = [this](NodeId node) { return links_.Up(node); },
                            .stats = [this] { return metrics_.Values(); },

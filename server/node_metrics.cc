@@ -29,6 +29,19 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   gauge("gyre_sessions", "Session streams that are open.",
         [&rpc] { return rpc.sessions_open.load(std::memory_order_relaxed); });
 
+  LaneStats& lane = parts.lane;
+  gauge("gyre_calls_in_flight", "Calls that this node works on.",
+        [&lane] { return lane.calls_in_flight.load(); });
+  count("gyre_repair_rounds_total", "Rounds of anti-entropy that ended.", lane.exchange_rounds);
+  count("gyre_repair_ranges_compared_total", "Ranges whose sums were compared with a peer's.",
+        lane.ranges_compared);
+  count("gyre_repair_records_compared_total", "Records compared by hash.", lane.records_compared);
+  count("gyre_repair_records_sent_total", "Records sent because a peer lacked them.", lane.records_sent);
+  count("gyre_repair_sent_bytes_total", "Bytes of these records.", lane.repair_bytes_sent);
+  count("gyre_repair_hash_sent_bytes_total", "Bytes of sums and row hashes sent.", lane.hash_bytes_sent);
+  gauge("gyre_repair_unequal_ranges", "Pairs of range and peer that were not found equal when last compared.",
+        [&lane] { return lane.unequal_ranges.load(); });
+
   CommitThread& disk = parts.disk;
   const auto total = [&](const char* name, const char* help, auto read) {
     metrics.AddCallback(Metrics::Kind::kCounter, name, help, [read] { return static_cast<double>(read()); });

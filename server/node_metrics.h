@@ -3,6 +3,7 @@
 
 #include "server/lane/cluster_state.h"
 #include "server/lane/commit_thread.h"
+#include "server/lane/lane_stats.h"
 #include "server/metrics.h"
 #include "server/rpc/rpc_counters.h"
 #include "storage/engine.h"
@@ -12,6 +13,7 @@ namespace gyre {
 // All of it outlives the metrics.
 struct MeasuredParts {
   RpcCounters& counters;
+  LaneStats& lane;
   CommitThread& disk;
   Engine& engine;
   ClusterState& state;

@@ -1,8 +1,9 @@
-// cluster status, ring, digests.
+// cluster status, ring, digests, repair.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <memory>
 
 #include "client/cli/session.h"
 #include "client/cli/text.h"
@@ -131,6 +132,49 @@ void Digests(Session& session) {
   PrintTable(session, rows);
 }
 
+// The sums over all members. Each compares with those above it, so that all of them must be asked.
+absl::StatusOr<RepairTotals> RepairAll(Session& session, const ClusterInfo& info,
+                                       AdminClient::Repairing what) {
+  RepairTotals all;
+  for (const NodeStatus& node : info.nodes) {
+    if (!node.member) continue;
+    const auto totals = AdminClient({node.address}, session.timeout).Repair(what);
+    if (!totals.ok()) {
+      return absl::Status(totals.status().code(),
+                          "node " + node.id + ": " + std::string(totals.status().message()));
+    }
+    all.unequal_ranges += totals->unequal_ranges;
+    all.ranges += totals->ranges;
+    all.records_compared += totals->records_compared;
+    all.records_sent += totals->records_sent;
+    all.bytes_sent += totals->bytes_sent;
+    all.hash_bytes += totals->hash_bytes;
+  }
+  return all;
+}
+
+void Repair(Session& session, bool wait) {
+  using Repairing = AdminClient::Repairing;
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
+  const auto before = RepairAll(session, *info, Repairing::kLook);
+  if (!before.ok()) return session.Fail(before.status(), Effect::kRead);
+  const auto begun = RepairAll(session, *info, wait ? Repairing::kStartAndWait : Repairing::kStart);
+  if (!begun.ok()) return session.Fail(begun.status(), Effect::kRead);
+  const auto after = RepairAll(session, *info, Repairing::kLook);
+  if (!after.ok()) return session.Fail(after.status(), Effect::kRead);
+  const Json done = {{"ranges", after->ranges - before->ranges},
+                     {"records_compared", after->records_compared - before->records_compared},
+                     {"records_sent", after->records_sent - before->records_sent},
+                     {"bytes_sent", after->bytes_sent - before->bytes_sent},
+                     {"hash_bytes", after->hash_bytes - before->hash_bytes}};
+  if (session.json) return session.Print(done);
+  if (!wait) return PrintTable(session, {{"repair has begun; --wait shows what it did"}});
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : done.items()) rows.push_back({name, value.dump()});
+  PrintTable(session, rows);
+}
+
 }  // namespace
 
 void AddClusterCommands(CLI::App& app, Session& session) {
@@ -141,6 +185,10 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   cluster->add_subcommand("ring", "members and tokens")->callback([&session] { RingOf(session); });
   cluster->add_subcommand("digests", "the Merkle sum of each range on each member: equal sums, equal data")
       ->callback([&session] { Digests(session); });
+  CLI::App* repair = cluster->add_subcommand("repair", "compare all replicas now, and make them equal");
+  const auto wait = std::make_shared<bool>(false);
+  repair->add_flag("--wait", *wait, "until what differs is made equal");
+  repair->callback([&session, wait] { Repair(session, *wait); });
 }
 
 }  // namespace gyre::cli

@@ -5,18 +5,17 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "ring/replica_ranges.h"
 #include "server/core/gather.h"
 #include "server/core/latency.h"
 #include "server/core/message.h"
 #include "server/core/replica.h"
+#include "server/core/replica_ranges_cache.h"
 #include "server/core/scan_merge.h"
 #include "server/core/turn.h"
 
@@ -116,7 +115,6 @@ class Coordinator {
                         ScanResult& page) const;
   // coordinator.cc
   void Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline);
-  const std::vector<ReplicaRange>& RangesFor(const Turn& turn, int n);
   void Reply(const Turn& turn, const Origin& origin, CallResult result) const;
   void Fail(const Turn& turn, const Origin& origin, absl::Status status) const;
   void OnTimer(const Turn& turn, OpId id);
@@ -145,8 +143,7 @@ class Coordinator {
   std::vector<Alarm> alarms_;  // a heap, the earliest first; some of operations that ended
   std::vector<OpId> waiting_for_clock_;
   LatencyQuantile fetch_latency_;
-  std::shared_ptr<const View> ranges_of_;            // the view that ranges_ was computed for
-  std::map<int, std::vector<ReplicaRange>> ranges_;  // by number of replicas
+  ReplicaRangesCache ranges_;
 };
 
 }  // namespace gyre

@@ -110,7 +110,7 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
                 absl::InvalidArgumentError("limit is " + std::to_string(call.limit) +
                                            "; it must be 1 to 1000, or 0 for the server's choice"));
   }
-  const ReplicaRange& range = RangeOf(RangesFor(turn, keyspace.n), Token{at.token});
+  const ReplicaRange& range = RangeOf(ranges_.Of(turn.view, keyspace.n), Token{at.token});
   const bool last = range.whole() || range.end < Token{at.token} || range.end.value == kLastToken;
   const ReplicaSet replicas = ReplicaSet::OfMembers(*turn.view, range.members, keyspace.n);
   const absl::StatusOr<int> need = NeededReplicas("r", call.r, keyspace.r, keyspace, replicas.size());
@@ -179,16 +179,6 @@ absl::Status Coordinator::FillPage(const Turn& turn, const ScanOp& op, const std
                          EncodeContext({.seen = record->seen}, op.keyspace->id, std::string(parts.key))});
   }
   return absl::OkStatus();
-}
-
-const std::vector<ReplicaRange>& Coordinator::RangesFor(const Turn& turn, int n) {
-  if (ranges_of_ != turn.view) {
-    ranges_of_ = turn.view;
-    ranges_.clear();
-  }
-  std::vector<ReplicaRange>& ranges = ranges_[n];
-  if (ranges.empty()) ranges = ReplicaRangesOf(turn.view->ring, static_cast<size_t>(n));
-  return ranges;
 }
 
 }  // namespace gyre

@@ -133,7 +133,21 @@ std::string Describe(const Message& message) {
                    return "fetched: " + DescribeCode(reply.code) + " " + std::to_string(reply.rows.size()) +
                           " rows" + (reply.complete ? ", complete" : "");
                  },
-                 [&](const auto&) { return "message of kind " + std::to_string(message.body.index()); },
+                 [](const peer::CompareSums& asked) {
+                   return "compare " + std::to_string(asked.slices.size()) + " sums";
+                 },
+                 [](const peer::CompareSumsReply& reply) {
+                   return std::to_string(reply.unequal.size()) + " sums unequal" +
+                          (reply.in_doubt ? ", in doubt" : "");
+                 },
+                 [](const peer::CompareRows& asked) {
+                   return "compare " + std::to_string(asked.rows.size()) + " rows after " +
+                          DescribeRowKey(asked.after);
+                 },
+                 [](const peer::CompareRowsReply& reply) {
+                   return "compared: " + DescribeCode(reply.code) + " " +
+                          std::to_string(reply.wanted.size()) + " wanted";
+                 },
              },
              message.body);
 }
@@ -163,6 +177,8 @@ std::string Describe(const Input& input) {
           [](const NewView& next) { return "layout " + std::to_string(next.view->layout.epoch); },
           [](const StoreHealth& health) { return "disk: " + DescribeStatus(health.status); },
           [](const Drain&) { return std::string("drain"); },
+          [](const SumsRead& read) { return "read " + std::to_string(read.sums.size()) + " sums"; },
+          [](const RepairNow&) { return std::string("compare with all replicas"); },
           [](const ResumeWrite& resume) { return "resume op " + std::to_string(resume.op); },
       },
       input);
@@ -173,7 +189,11 @@ std::string Describe(const Outbox& out) {
   for (const Outbox::Send& send : out.sends)
     text += "send " + ToString(send.to) + " " + Describe(send.message) + "\n";
   for (const std::string& row_key : out.reads) text += "read " + DescribeRowKey(row_key) + "\n";
-  for (const Outbox::PageRequest& request : out.page_reads) {
+  for (const SumRequest& request : out.sum_reads) {
+    text += "read " + std::to_string(request.slices.size()) + " sums for " + DescribeFrom(request.asked_by) +
+            "\n";
+  }
+  for (const PageRequest& request : out.page_reads) {
     text += "read a page after " + DescribeRowKey(request.page.after) + " for " +
             DescribeFrom(request.asked_by) + "\n";
   }

@@ -19,6 +19,7 @@ struct NodeFactsValue {
   uint64_t keys = 0;
   uint64_t bytes = 0;
   uint64_t hints_held = 0;
+  uint64_t unequal_ranges = 0;  // that the last comparison with another replica did not find equal
   uint64_t layout_epoch = 0;
   std::string version;
   bool operator==(const NodeFactsValue&) const = default;

@@ -49,8 +49,9 @@ struct ForwardReply {
 struct StoreRow {
   std::string row_key;
   RecordBytes record;
-  NodeId hint_for;      // set: the receiver is a fallback
-  bool repair = false;  // nobody waits for the answer
+  NodeId hint_for;           // set: the receiver is a fallback
+  bool repair = false;       // nobody waits for the answer
+  bool return_more = false;  // what the receiver's merge holds beyond it is to be sent back
 };
 struct StoreReply {
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -74,12 +75,43 @@ struct FetchPageReply {
   std::vector<Row> rows;
   bool complete = false;  // there is nothing more before `end`
 };
+
+// Anti-entropy (exchange.h).
+struct Slice {
+  uint32_t keyspace = 0;
+  Token begin;  // tokens in (begin, end]; begin == end: the whole ring
+  Token end;
+};
+struct CompareSums {
+  std::vector<Slice> slices;
+  std::vector<RowHash> sums;  // of the sender's rows, one a slice
+};
+struct CompareSumsReply {
+  std::vector<uint32_t> unequal;  // places in `slices`
+  bool in_doubt = false;          // the receiver does not know some of its sums yet
+};
+struct RowDigest {
+  std::string row_key;
+  RowHash hash;
+  uint64_t newest = 0;  // the highest counter of its vector
+};
+struct CompareRows {
+  std::string after;            // row key, exclusive
+  std::string end;              // row key, exclusive
+  std::vector<RowDigest> rows;  // all that the sender has in between
+};
+struct CompareRowsReply {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string covered_to;           // row key, exclusive
+  std::vector<std::string> wanted;  // row keys of the sender's rows that the receiver lacks
+};
 }  // namespace peer
 
 struct Message {
   OpId op = 0;
   std::variant<peer::Forward, peer::ForwardReply, peer::StoreRow, peer::StoreReply, peer::FetchRow,
-               peer::FetchReply, peer::FetchPage, peer::FetchPageReply>
+               peer::FetchReply, peer::FetchPage, peer::FetchPageReply, peer::CompareSums,
+               peer::CompareSumsReply, peer::CompareRows, peer::CompareRowsReply>
       body;
 };
 
@@ -108,11 +140,31 @@ struct RowRead {
   std::string row_key;
   absl::StatusOr<RecordBytes> record;  // nullptr: no row
 };
-// Answer to Outbox::page_reads.
-struct PageRead {
+// A page of rows to be read, and for what.
+struct PageRequest {
+  enum class Use : uint8_t { kFetch, kExchange, kCompare };
   NodeId asked_by;
   OpId op = 0;
+  Use use = Use::kFetch;
+  peer::FetchPage page;
+  peer::CompareRows asked;  // for kCompare: what the peer said of its rows
+};
+// Answer to Outbox::page_reads.
+struct PageRead {
+  PageRequest request;
   peer::FetchPageReply reply;
+};
+// Merkle sums to be read: this node's own question, or with `asked` a peer's.
+struct SumRequest {
+  NodeId asked_by;
+  OpId op = 0;
+  std::vector<peer::Slice> slices;
+  std::optional<std::vector<RowHash>> asked;  // the peer's sums
+};
+// Answer to Outbox::sum_reads. nullopt: the sum is in doubt for now.
+struct SumsRead {
+  SumRequest request;
+  std::vector<std::optional<RowHash>> sums;
 };
 // The outcome of one batch of Outbox::commits.
 struct Committed {
@@ -135,24 +187,25 @@ struct StoreHealth {
 };
 // No more calls from clients; finish what is under way.
 struct Drain {};
+// Compare everything with the other replicas now. With a ticket: OK once a round that began later found all
+// equal, or has made equal what it could; UNAVAILABLE at the deadline.
+struct RepairNow {
+  std::optional<Ticket> ticket;
+  Micros deadline;
+};
 // A write of this node's own that waited for its row.
 struct ResumeWrite {
   OpId op = 0;
 };
 
 using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView,
-                           StoreHealth, Drain, ResumeWrite>;
+                           StoreHealth, Drain, ResumeWrite, SumsRead, RepairNow>;
 
 // Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
 struct Outbox {
   struct Send {
     NodeId to;
     Message message;
-  };
-  struct PageRequest {
-    NodeId asked_by;
-    OpId op = 0;
-    peer::FetchPage page;
   };
   struct Reply {
     Ticket ticket;
@@ -161,6 +214,7 @@ struct Outbox {
   std::vector<Send> sends;              // may leave before the commits are durable
   std::vector<std::string> reads;       // row keys; each answered by a RowRead
   std::vector<PageRequest> page_reads;  // each answered by a PageRead
+  std::vector<SumRequest> sum_reads;    // each answered by a SumsRead
   std::vector<RowCommit> commits;       // one batch with what else waits; answered by a Committed
   std::optional<ActorState> actor;      // to be made durable with the next batch
   std::vector<Reply> replies;

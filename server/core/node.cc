@@ -1,6 +1,7 @@
 // A Node: which half of the protocol an input is for.
 #include "server/core/node.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -20,7 +21,8 @@ Node::Node(Config config, ActorClock clock)
     : config_(config),
       up_({config.self}),
       replica_(config.limits, std::move(clock)),
-      coordinator_(config_.limits, replica_, config.first_op) {}
+      coordinator_(config_.limits, replica_, config.first_op),
+      exchange_(config.first_op) {}
 
 void Node::Step(Now now, Input input, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
@@ -34,15 +36,24 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  },
                  [&](FromPeer& message) { StepFromPeer(turn, std::move(message)); },
                  [&](RowRead& read) { StepRowRead(now, turn, std::move(read)); },
-                 [&](PageRead& read) { Replica::PageRead(turn, std::move(read)); },
+                 [&](PageRead& read) { StepPageRead(turn, std::move(read)); },
+                 [&](SumsRead& read) {
+                   if (read.request.asked) return Exchange::AnswerSums(turn, read);
+                   exchange_.SumsRead(turn, read.request.op, read.sums);
+                 },
+                 [&](RepairNow& asked) { exchange_.RepairNow(turn, asked); },
                  [&](Committed& batch) {
                    replica_.Committed(turn, std::move(batch));
                    if (replica_.TakeClockAdvanced()) coordinator_.ClockAdvanced(turn);
                  },
-                 [&](PeerUp& peer) { up_.insert(peer.node); },
+                 [&](PeerUp& peer) {
+                   up_.insert(peer.node);
+                   exchange_.Wake(turn);  // it may have missed something
+                 },
                  [&](PeerDown& peer) {
                    if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
                    coordinator_.PeerLost(turn, peer.node);
+                   exchange_.PeerLost(turn, peer.node);
                  },
                  [&](NewView& next) { AdoptView(now, out, std::move(next.view)); },
                  [&](StoreHealth& health) {
@@ -59,9 +70,15 @@ void Node::Tick(Now now, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
   if (!draining_) replica_.PersistClock(turn);
   coordinator_.Tick(turn);
+  if (!draining_) exchange_.Tick(turn);
 }
 
-std::optional<Micros> Node::next_deadline() const { return coordinator_.next_deadline(); }
+std::optional<Micros> Node::next_deadline() const {
+  const std::optional<Micros> call = coordinator_.next_deadline();
+  const std::optional<Micros> exchange = exchange_.next_deadline();
+  if (!call || !exchange) return call ? call : exchange;
+  return std::min(*call, *exchange);
+}
 
 void Node::StepFromPeer(const Turn& turn, FromPeer input) {
   if (view_ == nullptr) {
@@ -99,8 +116,29 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, reply); },
           [&](peer::FetchPage&) { Replica::FetchPage(turn, std::move(input)); },
           [&](peer::FetchPageReply& reply) { coordinator_.FetchPageReply(turn, from, op, std::move(reply)); },
+          [&](peer::CompareSums& asked) {
+            turn.out.sum_reads.push_back({from, op, std::move(asked.slices), std::move(asked.sums)});
+          },
+          [&](peer::CompareSumsReply& reply) { exchange_.SumsReply(turn, from, op, reply); },
+          [&](peer::CompareRows& asked) {
+            const peer::FetchPage page = {asked.after, asked.end, ScanCall::kRowsMax,
+                                          peer::FetchPage::kBytesMax};
+            turn.out.page_reads.push_back({from, op, PageRequest::Use::kCompare, page, std::move(asked)});
+          },
+          [&](peer::CompareRowsReply& reply) { exchange_.RowsReply(turn, from, op, reply); },
       },
       input.message.body);
+}
+
+void Node::StepPageRead(const Turn& turn, PageRead read) {
+  switch (read.request.use) {
+    case PageRequest::Use::kFetch:
+      return turn.Send(read.request.asked_by, read.request.op, std::move(read.reply));
+    case PageRequest::Use::kExchange:
+      return exchange_.PageRead(turn, read.request.op, std::move(read.reply));
+    case PageRequest::Use::kCompare:
+      return exchange_.AnswerRows(turn, read);
+  }
 }
 
 void Node::StepRowRead(Now now, const Turn& turn, RowRead read) {

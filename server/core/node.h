@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/core/coordinator.h"
+#include "server/core/exchange.h"
 #include "server/core/message.h"
 #include "server/core/replica.h"
 #include "server/core/turn.h"
@@ -39,11 +40,13 @@ class Node {
   // To be made durable after a drain: nothing is minted any more.
   ActorState CleanState() const { return replica_.clock().CleanState(); }
   const Replica& replica() const { return replica_; }
+  const Exchange& exchange() const { return exchange_; }
 
  private:
   static constexpr size_t kAheadMax = 1024;
 
   void StepFromPeer(const Turn& turn, FromPeer input);
+  void StepPageRead(const Turn& turn, PageRead read);
   void StepRowRead(Now now, const Turn& turn, RowRead read);
   void Unreadable(const Turn& turn, Input parked, const absl::Status& status);
   void AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view);
@@ -53,6 +56,7 @@ class Node {
   absl::flat_hash_set<NodeId> up_;
   Replica replica_;
   Coordinator coordinator_;
+  Exchange exchange_;
   std::vector<FromPeer> ahead_;  // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;
 };

@@ -27,6 +27,10 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   absl::StatusOr<RecordBytes> merged = MergeBytes(row->latest, store.record, keyspace->conflict);
   if (!merged.ok()) return answer(merged.status().code());
   NoticeOwnDots(row->latest, store.record);
+  // The sender had less than this node, which it learns by the answer and not by another round.
+  if (store.return_more && *merged != store.record && **merged != *store.record) {
+    turn.Send(input.from, 0, peer::StoreRow{.row_key = store.row_key, .record = *merged, .repair = true});
+  }
   // Also what changes nothing must be durable before it is confirmed.
   if (*merged == row->latest && row->commits_pending == 0) return answer(absl::StatusCode::kOk);
   Commit(turn, input.from, input.message.op, store.row_key, *std::move(merged));
@@ -59,11 +63,7 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) {
   auto& page = std::get<peer::FetchPage>(input.message.body);
   page.rows_max = std::clamp<uint32_t>(page.rows_max, 1, ScanCall::kRowsMax);
   page.bytes_max = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
-  turn.out.page_reads.push_back({input.from, input.message.op, std::move(page)});
-}
-
-void Replica::PageRead(const Turn& turn, gyre::PageRead read) {
-  turn.Send(read.asked_by, read.op, std::move(read.reply));
+  turn.out.page_reads.push_back({.asked_by = input.from, .op = input.message.op, .page = std::move(page)});
 }
 
 void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
@@ -96,7 +96,7 @@ void Replica::Committed(const Turn& turn, gyre::Committed batch) {
 void Replica::PersistClock(const Turn& turn, uint64_t floor) {
   if (clock_on_its_way_ || !health_.ok()) return;
   if (floor == 0 && !clock_.NeedsPersist(turn.now.wall_ms)) return;
-  turn.out.actor = clock_.StateToPersist(turn.now.wall_ms, floor);
+  turn.out.actor = clock_.StateToPersist(turn.now.wall_ms, floor, drift_ms_);
   clock_on_its_way_ = true;
 }
 

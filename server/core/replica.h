@@ -17,13 +17,12 @@ namespace gyre {
 class Replica {
  public:
   Replica(const NodeLimits& limits, ActorClock clock)
-      : rows_(limits.row_cache_bytes), clock_(std::move(clock)) {}
+      : drift_ms_(limits.drift_ms), rows_(limits.row_cache_bytes), clock_(std::move(clock)) {}
 
   // `input` holds the message of the type that the name says.
   void StoreRow(const Turn& turn, FromPeer input);
   void FetchRow(const Turn& turn, FromPeer input);
   static void FetchPage(const Turn& turn, FromPeer input);
-  static void PageRead(const Turn& turn, gyre::PageRead read);
 
   // A batch ended, well or badly. Tells those who asked.
   void Committed(const Turn& turn, gyre::Committed batch);
@@ -50,6 +49,7 @@ class Replica {
   const ActorClock& clock() const { return clock_; }
 
  private:
+  const uint64_t drift_ms_;
   RowTable rows_;
   ActorClock clock_;
   bool clock_on_its_way_ = false;

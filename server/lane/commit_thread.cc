@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/lane/answers.h"
 #include "storage/format/meta_codec.h"
 
 namespace gyre {
@@ -33,23 +34,11 @@ std::vector<absl::StatusOr<RecordBytes>> CommitThread::ReadRows(std::span<const 
 }
 
 peer::FetchPageReply CommitThread::ReadPage(const peer::FetchPage& page) {
-  peer::FetchPageReply reply = {.complete = true};
-  size_t bytes = 0;
-  // The first key behind `after` is `after` with a NUL.
-  const KeyRange range = {.begin = page.after + '\0', .end = page.end};
-  const absl::Status status =
-      store_.engine().Scan(Table::kRows, range, [&](std::string_view row_key, std::string_view record) {
-        if (!reply.rows.empty() &&
-            (reply.rows.size() >= page.rows_max || bytes + record.size() > page.bytes_max)) {
-          reply.complete = false;
-          return false;
-        }
-        bytes += row_key.size() + record.size();
-        reply.rows.push_back({std::string(row_key), std::make_shared<const std::string>(record)});
-        return true;
-      });
-  if (!status.ok()) return {.code = status.code()};
-  return reply;
+  return PageOf(store_.engine(), page);
+}
+
+void CommitThread::ReadSums(SumRequest request) {
+  jobs_.Push([this, request = std::move(request)] { to_lane_(SumsOf(store_, request)); });
 }
 
 void CommitThread::Commit(Batch batch) {

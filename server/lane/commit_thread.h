@@ -33,6 +33,7 @@ class CommitThread : public Disk {
 
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) override;
   peer::FetchPageReply ReadPage(const peer::FetchPage& page) override;
+  void ReadSums(SumRequest request) override;
   void Commit(Batch batch) override;
 
   // Runs `job` between two batches and returns when it is done. After Stop: CANCELLED, and the job was not

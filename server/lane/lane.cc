@@ -14,6 +14,7 @@ void Lane::Turn(std::vector<Input>& inputs) {
   Collect(to_self_);
   Settle(now, to_self_);
   StartCommit();
+  Publish();  // before anybody is told
   SendAll();
 }
 
@@ -59,8 +60,9 @@ void Lane::Read(Now now) {
     for (size_t i = 0; i < row_keys.size(); ++i) {
       node_.Step(now, RowRead{row_keys[i], std::move(records[i])}, out_);
     }
-    for (const Outbox::PageRequest& request : std::exchange(out_.page_reads, {})) {
-      node_.Step(now, PageRead{request.asked_by, request.op, runtime_.disk.ReadPage(request.page)}, out_);
+    for (PageRequest& request : std::exchange(out_.page_reads, {})) {
+      peer::FetchPageReply page = runtime_.disk.ReadPage(request.page);
+      node_.Step(now, PageRead{std::move(request), std::move(page)}, out_);
     }
   }
 }
@@ -82,6 +84,8 @@ void Lane::Collect(std::vector<Input>& to_self) {
   std::move(out_.commits.begin(), out_.commits.end(), std::back_inserter(waiting_.rows));
   out_.commits.clear();
   if (out_.actor) waiting_.actor = std::exchange(out_.actor, std::nullopt);
+  for (SumRequest& request : out_.sum_reads) runtime_.disk.ReadSums(std::move(request));
+  out_.sum_reads.clear();
   layout_wanted_ = layout_wanted_ || std::exchange(out_.layout_wanted, false);
 }
 
@@ -102,6 +106,21 @@ void Lane::StartCommit() {
   }
   committing_ = true;
   runtime_.disk.Commit(std::move(batch));
+}
+
+void Lane::Publish() {
+  const Exchange& exchange = node_.exchange();
+  const ExchangeCounters& counters = exchange.counters();
+  const auto set = [](auto& to, auto value) { to.store(value, std::memory_order_relaxed); };
+  set(runtime_.stats.calls_in_flight, node_.calls_in_flight());
+  set(runtime_.stats.ranges_compared, counters.ranges_compared);
+  set(runtime_.stats.records_compared, counters.records_compared);
+  set(runtime_.stats.records_sent, counters.records_sent);
+  set(runtime_.stats.repair_bytes_sent, counters.bytes_sent);
+  set(runtime_.stats.hash_bytes_sent, counters.hash_bytes);
+  set(runtime_.stats.unequal_ranges, exchange.unequal());
+  set(runtime_.stats.exchange_busy, exchange.busy());
+  runtime_.stats.exchange_rounds.store(counters.rounds, std::memory_order_release);
 }
 
 void Lane::SendAll() {

@@ -39,6 +39,7 @@ class Lane {
   void Read(Now now);
   void Collect(std::vector<Input>& to_self);
   void StartCommit();
+  void Publish();
   void SendAll();
 
   NodeId self_;

@@ -9,6 +9,7 @@
 
 #include "server/core/message.h"
 #include "server/core/time.h"
+#include "server/lane/lane_stats.h"
 
 namespace gyre {
 
@@ -36,6 +37,8 @@ class Disk {
   // As committed, in the order of `row_keys`; nullptr for a row that is not there.
   virtual std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) = 0;
   virtual peer::FetchPageReply ReadPage(const peer::FetchPage& page) = 0;
+  // Answered by a SumsRead input of the lane, in one order with the batches.
+  virtual void ReadSums(SumRequest request) = 0;
 
   struct Batch {
     std::vector<RowCommit> rows;
@@ -49,6 +52,7 @@ struct Runtime {
   Clock& clock;
   Network& network;
   Disk& disk;
+  LaneStats& stats;
 };
 
 }  // namespace gyre

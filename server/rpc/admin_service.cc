@@ -11,6 +11,7 @@
 #include "server/core/coordinator_ops.h"
 #include "server/rpc/convert_control.h"
 #include "server/rpc/convert_kv.h"
+#include "server/rpc/kv_service.h"
 #include "server/rpc/status.h"
 #include "server/rpc/topology.h"
 #include "storage/format/row_key.h"
@@ -24,15 +25,26 @@ absl::Status NotFormed() {
   return absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others");
 }
 
-// All members are up and know the same layout.
+// All members are up, know the same layout, and found all that they share equal.
 bool Converged(const v1::Topology& topology) {
   if (topology.layout_epoch() == 0) return false;
   for (const v1::Node& node : topology.nodes()) {
     if (!node.member()) continue;
     if (node.state() != v1::Node::UP || node.facts().layout_epoch() != topology.layout_epoch()) return false;
-    if (node.facts().hints_held() != 0) return false;
+    if (node.facts().hints_held() != 0 || node.facts().unequal_ranges() != 0) return false;
   }
   return true;
+}
+
+void FillRepair(const LaneStats& stats, v1::RepairReply& reply) {
+  reply.set_rounds(stats.exchange_rounds);
+  reply.set_busy(stats.exchange_busy);
+  reply.set_unequal_ranges(stats.unequal_ranges);
+  reply.set_ranges(stats.ranges_compared);
+  reply.set_records_compared(stats.records_compared);
+  reply.set_records_sent(stats.records_sent);
+  reply.set_bytes_sent(stats.repair_bytes_sent);
+  reply.set_hash_bytes(stats.hash_bytes_sent);
 }
 
 }  // namespace
@@ -151,6 +163,28 @@ grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* con
   };
   const absl::Status ran = backend_.disk.Run(sum);
   return Finished(context, ran.ok() ? status : ran);
+}
+
+grpc::ServerUnaryReactor* AdminService::Repair(grpc::CallbackServerContext* context,
+                                               const v1::RepairRequest* request, v1::RepairReply* reply) {
+  if (backend_.state.view() == nullptr) return Finished(context, NotFormed());
+  reply->set_node(ToString(backend_.self));
+  if (!request->start() || !request->wait()) {
+    if (request->start()) backend_.lane.Push(RepairNow{});
+    FillRepair(backend_.lane_stats, *reply);
+    return Finished(context, absl::OkStatus());
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto place = unary_->Add(
+      [this, reactor, reply](const CallResult& result) {
+        FillRepair(backend_.lane_stats, *reply);
+        reactor->Finish(ToGrpc(result.status));
+      },
+      false);
+  if (!place) return Finished(context, UnaryCalls::ShuttingDown());
+  backend_.lane.Push(
+      RepairNow{Calls::TicketFor(unary_number_, *place), backend_.clock.Read().steady + TimeoutOf(*context)});
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* context,

@@ -1,14 +1,22 @@
 // The operators' service: what the cluster looks like, keyspaces, and a node's own sums and rows.
 #pragma once
 
+#include <memory>
+
 #include "proto/admin.grpc.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/unary_calls.h"
 
 namespace gyre {
 
 class AdminService : public v1::Admin::CallbackService {
  public:
-  explicit AdminService(Backend& backend) : backend_(backend) {}
+  explicit AdminService(Backend& backend)
+      : backend_(backend), unary_(std::make_shared<UnaryCalls>()), unary_number_(backend.calls.Add(unary_)) {}
+  ~AdminService() override { backend_.calls.Remove(unary_number_); }
+
+  // Answers the calls that still wait for the lane, which answers nothing any more.
+  void EndCalls() { unary_->End(); }
 
   grpc::ServerUnaryReactor* ClusterStatus(grpc::CallbackServerContext* context,
                                           const v1::ClusterStatusRequest* request,
@@ -26,6 +34,8 @@ class AdminService : public v1::Admin::CallbackService {
                                          v1::KeyspaceReply* reply) override;
   grpc::ServerUnaryReactor* Digests(grpc::CallbackServerContext* context, const v1::DigestsRequest* request,
                                     v1::DigestsReply* reply) override;
+  grpc::ServerUnaryReactor* Repair(grpc::CallbackServerContext* context, const v1::RepairRequest* request,
+                                   v1::RepairReply* reply) override;
   grpc::ServerUnaryReactor* NodeDump(grpc::CallbackServerContext* context, const v1::NodeDumpRequest* request,
                                      v1::NodeDumpReply* reply) override;
   grpc::ServerUnaryReactor* NodeVerify(grpc::CallbackServerContext* context,
@@ -41,6 +51,8 @@ class AdminService : public v1::Admin::CallbackService {
                                    v1::KeyspaceReply* reply);
 
   Backend& backend_;
+  std::shared_ptr<UnaryCalls> unary_;
+  uint64_t unary_number_;
 };
 
 }  // namespace gyre

@@ -11,6 +11,7 @@
 #include "server/lane/commit_thread.h"
 #include "server/lane/control_thread.h"
 #include "server/lane/inbox.h"
+#include "server/lane/lane_stats.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/rpc_counters.h"
 
@@ -26,6 +27,7 @@ struct Backend {
   ControlThread& control;
   CommitThread& disk;
   RpcCounters& counters;
+  LaneStats& lane_stats;
   size_t calls_in_flight_max = 0;                        // of one session
   std::function<bool(NodeId)> linked;                    // whether a node has a live link
   std::function<std::map<std::string, double>()> stats;  // counters by their name at /metrics

@@ -35,6 +35,7 @@ NodeInfoValue ToInfo(const v1::NodeInfo& from) {
           .facts = {.keys = from.facts().keys(),
                     .bytes = from.facts().bytes(),
                     .hints_held = from.facts().hints_held(),
+                    .unequal_ranges = from.facts().unequal_ranges(),
                     .layout_epoch = from.facts().layout_epoch(),
                     .version = from.facts().version()}};
 }
@@ -257,6 +258,7 @@ void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {
   to.set_keys(from.keys);
   to.set_bytes(from.bytes);
   to.set_hints_held(from.hints_held);
+  to.set_unequal_ranges(from.unequal_ranges);
   to.set_layout_epoch(from.layout_epoch);
   to.set_version(from.version);
 }

@@ -53,8 +53,72 @@ absl::StatusOr<peer::FetchPageReply> ToPageReply(v1::FetchPageReply&& from) {
   return reply;
 }
 
+bool GoodSpan(const std::string& after, const std::string& end) {
+  return after.size() <= kRowKeyBytesMax + 1 && end.size() <= kRowKeyBytesMax + 1 && after < end;
+}
+
+peer::CompareSums ToCompareSums(const v1::CompareSums& from) {
+  peer::CompareSums to;
+  to.slices.reserve(static_cast<size_t>(from.slices_size()));
+  to.sums.reserve(static_cast<size_t>(from.slices_size()));
+  for (const v1::Slice& slice : from.slices()) {
+    to.slices.push_back({slice.keyspace_id(), Token{slice.begin()}, Token{slice.end()}});
+    to.sums.push_back({slice.sum_high(), slice.sum_low()});
+  }
+  return to;
+}
+
+absl::StatusOr<peer::CompareRows> ToCompareRows(v1::CompareRows&& from) {
+  peer::CompareRows to = {std::move(*from.mutable_after()), std::move(*from.mutable_end())};
+  if (!GoodSpan(to.after, to.end)) return Refused("rows to compare end before they begin");
+  to.rows.reserve(static_cast<size_t>(from.rows_size()));
+  for (v1::RowDigest& row : *from.mutable_rows()) {
+    const std::string& last = to.rows.empty() ? to.after : to.rows.back().row_key;
+    if (!GoodRowKey(row.row_key()) || row.row_key() <= last || row.row_key() >= to.end) {
+      return Refused("rows to compare are not in order");
+    }
+    to.rows.push_back({std::move(*row.mutable_row_key()), {row.hash_high(), row.hash_low()}, row.newest()});
+  }
+  return to;
+}
+
 struct ToWire {
   v1::PeerMessage& to;
+
+  void operator()(peer::CompareSums& from) const {
+    v1::CompareSums& question = *to.mutable_compare_sums();
+    for (size_t i = 0; i < from.slices.size(); ++i) {
+      v1::Slice& slice = *question.add_slices();
+      slice.set_keyspace_id(from.slices[i].keyspace);
+      slice.set_begin(from.slices[i].begin.value);
+      slice.set_end(from.slices[i].end.value);
+      slice.set_sum_high(from.sums[i].high);
+      slice.set_sum_low(from.sums[i].low);
+    }
+  }
+  void operator()(peer::CompareSumsReply& from) const {
+    v1::CompareSumsReply& reply = *to.mutable_compare_sums_reply();
+    reply.mutable_unequal()->Assign(from.unequal.begin(), from.unequal.end());
+    reply.set_in_doubt(from.in_doubt);
+  }
+  void operator()(peer::CompareRows& from) const {
+    v1::CompareRows& question = *to.mutable_compare_rows();
+    question.set_after(std::move(from.after));
+    question.set_end(std::move(from.end));
+    for (peer::RowDigest& row : from.rows) {
+      v1::RowDigest& out = *question.add_rows();
+      out.set_row_key(std::move(row.row_key));
+      out.set_hash_high(row.hash.high);
+      out.set_hash_low(row.hash.low);
+      out.set_newest(row.newest);
+    }
+  }
+  void operator()(peer::CompareRowsReply& from) const {
+    v1::CompareRowsReply& reply = *to.mutable_compare_rows_reply();
+    reply.set_code(static_cast<uint32_t>(from.code));
+    reply.set_covered_to(std::move(from.covered_to));
+    for (std::string& row_key : from.wanted) reply.add_wanted(std::move(row_key));
+  }
 
   void operator()(peer::Forward& from) const {
     v1::ForwardCall& call = *to.mutable_forward();
@@ -71,6 +135,7 @@ struct ToWire {
     FromRecord(from.record, *store.mutable_record());
     store.set_hint_for(from.hint_for.value);
     store.set_repair(from.repair);
+    store.set_return_more(from.return_more);
   }
   void operator()(peer::StoreReply& from) const {
     to.mutable_store_reply()->set_code(static_cast<uint32_t>(from.code));
@@ -121,7 +186,7 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       if (store.record().empty()) return Refused("a store has no record");
       message.body =
           peer::StoreRow{std::move(*store.mutable_row_key()), ToRecord(std::move(*store.mutable_record())),
-                         NodeId{store.hint_for()}, store.repair()};
+                         NodeId{store.hint_for()}, store.repair(), store.return_more()};
       return message;
     }
     case v1::PeerMessage::kStoreReply:
@@ -139,7 +204,7 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     }
     case v1::PeerMessage::kFetchPage: {
       v1::FetchPage& page = *from.mutable_fetch_page();
-      if (page.end() <= page.after()) return Refused("a page ends before it begins");
+      if (!GoodSpan(page.after(), page.end())) return Refused("a page ends before it begins");
       message.body = peer::FetchPage{std::move(*page.mutable_after()), std::move(*page.mutable_end()),
                                      page.rows_max(), page.bytes_max()};
       return message;
@@ -148,6 +213,29 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       absl::StatusOr<peer::FetchPageReply> reply = ToPageReply(std::move(*from.mutable_fetch_page_reply()));
       if (!reply.ok()) return reply.status();
       message.body = *std::move(reply);
+      return message;
+    }
+    case v1::PeerMessage::kCompareSums:
+      message.body = ToCompareSums(from.compare_sums());
+      return message;
+    case v1::PeerMessage::kCompareSumsReply: {
+      const v1::CompareSumsReply& reply = from.compare_sums_reply();
+      message.body =
+          peer::CompareSumsReply{{reply.unequal().begin(), reply.unequal().end()}, reply.in_doubt()};
+      return message;
+    }
+    case v1::PeerMessage::kCompareRows: {
+      absl::StatusOr<peer::CompareRows> rows = ToCompareRows(std::move(*from.mutable_compare_rows()));
+      if (!rows.ok()) return rows.status();
+      message.body = *std::move(rows);
+      return message;
+    }
+    case v1::PeerMessage::kCompareRowsReply: {
+      v1::CompareRowsReply& reply = *from.mutable_compare_rows_reply();
+      peer::CompareRowsReply to = {static_cast<absl::StatusCode>(reply.code()),
+                                   std::move(*reply.mutable_covered_to())};
+      for (std::string& row_key : *reply.mutable_wanted()) to.wanted.push_back(std::move(row_key));
+      message.body = std::move(to);
       return message;
     }
     case v1::PeerMessage::BODY_NOT_SET:
@@ -179,6 +267,13 @@ size_t WireBytes(const Message& message) {
       bytes += kSmall + row.row_key.size() + (row.record ? row.record->size() : 0);
     return bytes;
   }
+  if (const auto* compare = std::get_if<peer::CompareRows>(&message.body)) {
+    size_t bytes = kSmall + 2 * kRowKeyBytesMax;
+    for (const peer::RowDigest& row : compare->rows) bytes += kSmall + row.row_key.size();
+    return bytes;
+  }
+  if (const auto* sums = std::get_if<peer::CompareSums>(&message.body))
+    return kSmall * (1 + sums->slices.size());
   return kSmall + kRowKeyBytesMax;
 }
 

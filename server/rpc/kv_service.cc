@@ -1,8 +1,6 @@
 // The public service.
 #include "server/rpc/kv_service.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <functional>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -13,63 +11,17 @@
 #include "server/rpc/session.h"
 #include "server/rpc/status.h"
 #include "server/rpc/topology.h"
+#include "server/rpc/unary_calls.h"
 
 namespace gyre {
 
-// All unary calls that wait for the lane.
-class UnaryCalls : public Waiter {
- public:
-  using Done = std::function<void(CallResult)>;
-
-  // Where the answer goes, or nullopt once ended.
-  std::optional<uint32_t> Add(Done done, bool is_write) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_) return std::nullopt;
-    waiting_[next_] = {std::move(done), is_write};
-    return next_++;
-  }
-
-  // Answers all that wait, and takes no more: nobody is left who would.
-  void End() {
-    absl::flat_hash_map<uint32_t, Waiting> left;
-    {
-      absl::MutexLock lock(&mutex_);
-      ended_ = true;
-      left.swap(waiting_);
-    }
-    for (auto& [place, waiting] : left) {
-      waiting.done(
-          {.status = waiting.is_write ? OutcomeUnknown("this node is shutting down") : ShuttingDown()});
-    }
-  }
-
-  static absl::Status ShuttingDown() { return absl::UnavailableError("this node is shutting down"); }
-
-  void Answered(std::vector<Outbox::Reply> replies) override {
-    for (Outbox::Reply& reply : replies) {
-      Done done;
-      {
-        absl::MutexLock lock(&mutex_);
-        const auto it = waiting_.find(Calls::PlaceOf(reply.ticket));
-        if (it == waiting_.end()) continue;
-        done = std::move(it->second.done);
-        waiting_.erase(it);
-      }
-      done(std::move(reply.result));
-    }
-  }
-
- private:
-  struct Waiting {
-    Done done;
-    bool is_write = false;
-  };
-
-  absl::Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<uint32_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-};
+Micros TimeoutOf(const grpc::CallbackServerContext& context) {
+  using std::chrono::milliseconds;
+  const auto left =
+      std::chrono::duration_cast<milliseconds>(context.deadline() - std::chrono::system_clock::now());
+  const bool bounded = left < std::chrono::hours(24);
+  return ServerTimeout(bounded ? std::max<int64_t>(left.count(), 1) : 0);
+}
 
 KvService::KvService(Backend& backend)
     : backend_(backend), unary_(std::make_shared<UnaryCalls>()), unary_number_(backend.calls.Add(unary_)) {}
@@ -86,10 +38,7 @@ grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, 
   backend_.counters.unary_calls.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<Call> call = ToCall(Request(request));
   if (!call.ok()) return Finished(context, call.status());
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(context->deadline() -
-                                                                          std::chrono::system_clock::now());
-  const bool bounded = context->deadline() < std::chrono::system_clock::now() + std::chrono::hours(24);
-  const Micros timeout = ServerTimeout(bounded ? std::max<int64_t>(left.count(), 1) : 0);
+  const Micros timeout = TimeoutOf(*context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto done = [this, reactor, reply](CallResult result) {
     if (result.status.ok()) {

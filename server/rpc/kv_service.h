@@ -5,10 +5,12 @@
 
 #include "proto/kv.grpc.pb.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/unary_calls.h"
 
 namespace gyre {
 
-class UnaryCalls;
+// What is left of a unary call's deadline, a little less, so that the answer still arrives in time.
+Micros TimeoutOf(const grpc::CallbackServerContext& context);
 
 class KvService : public v1::Kv::CallbackService {
  public:

@@ -11,7 +11,6 @@ namespace gyre {
 std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, Inbox<Input>& lane, RpcCounters& counters,
                                          const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), lane, counters));
-  link->self_ = link;
   link->stub_ = v1::Peer::NewStub(OpenChannel(link->ends_.address, credentials));
   link->stub_->async()->Link(&link->context_, link.get());
   link->AddHold();  // writes start outside of reactions
@@ -90,7 +89,6 @@ void PeerLink::OnDone(const grpc::Status&) {
     counters_.links_broken.fetch_add(1, std::memory_order_relaxed);
     lane_.Push(PeerDown{ends_.peer});
   }
-  const std::shared_ptr<PeerLink> last = std::move(self_);
   ended_.Notify();
 }
 

@@ -1,4 +1,7 @@
 // One stream to one peer: introduces this node, then sends frames, which fill while one is being written.
+//
+// Ownership: must live until it ended, and must not be destroyed on a thread of gRPC's callbacks: a channel
+// that dies there takes the process with it (gRPC 1.51).
 #pragma once
 
 #include <absl/synchronization/mutex.h>
@@ -64,7 +67,6 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   grpc::ClientContext context_;
   std::unique_ptr<v1::Peer::Stub> stub_;
   v1::LinkWelcome welcome_;
-  std::shared_ptr<PeerLink> self_;  // until OnDone
   std::atomic<bool> up_ = false;
   absl::Notification ended_;
 

@@ -28,6 +28,7 @@ void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
   absl::MutexLock lock(&mutex_);
   if (stopped_) return;
   cluster_id_ = view.layout.cluster_id;
+  std::erase_if(ending_, [](const auto& link) { return link->ended(); });
   for (const Member& member : view.layout.members) {
     const auto info = known.find(member.id);
     if (member.id == self_ || info == known.end() || info->second.peer_address.empty()) continue;
@@ -45,11 +46,17 @@ void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
   for (auto it = peers_.begin(); it != peers_.end();) {
     const auto next = std::next(it);
     if (view.ring.IndexOf(it->first) < 0) {
-      if (it->second.link != nullptr) it->second.link->Cancel();
+      End(std::move(it->second.link));
       peers_.erase(it);
     }
     it = next;
   }
+}
+
+void PeerLinks::End(std::shared_ptr<PeerLink> link) {
+  if (link == nullptr) return;
+  link->Cancel();
+  ending_.push_back(std::move(link));
 }
 
 void PeerLinks::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
@@ -78,12 +85,10 @@ void PeerLinks::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = true;
-    for (auto& [id, peer] : peers_) {
-      if (peer.link != nullptr) links.push_back(std::move(peer.link));
-    }
+    for (auto& [id, peer] : peers_) End(std::move(peer.link));
     peers_.clear();
+    links = std::exchange(ending_, {});
   }
-  for (const auto& link : links) link->Cancel();
   for (const auto& link : links) link->WaitForEnd();
 }
 

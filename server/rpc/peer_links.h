@@ -38,6 +38,8 @@ class PeerLinks {
   void Stop();
 
  private:
+  void End(std::shared_ptr<PeerLink> link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   struct Peer {
     std::string address;
     std::shared_ptr<PeerLink> link;
@@ -55,6 +57,7 @@ class PeerLinks {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t cluster_id_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<NodeId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<PeerLink>> ending_ ABSL_GUARDED_BY(mutex_);  // cancelled; kept until they ended
 };
 
 }  // namespace gyre

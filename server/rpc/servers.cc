@@ -61,7 +61,9 @@ void RpcServers::SetServing(bool serving) {
 }
 
 void RpcServers::Stop() {
-  kv_.EndCalls();  // or the servers would wait for them for ever
+  // Or the servers would wait for them for ever.
+  kv_.EndCalls();
+  admin_.EndCalls();
   const auto now = std::chrono::system_clock::now();
   for (const auto& [server, deadline] :
        {std::pair(&client_server_, now + kStopPatience), std::pair(&peer_server_, now)}) {

@@ -5,6 +5,8 @@
 #include <absl/synchronization/mutex.h>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/peer.grpc.pb.h"
 #include "server/core/membership_messages.h"
@@ -24,6 +26,7 @@ class Teller {
   void Stop();
 
  private:
+  struct Telling;
   static constexpr int kUnderWayMax = 1024;
   static constexpr size_t kStubsMax = 4096;
 
@@ -32,6 +35,8 @@ class Teller {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<std::string, std::shared_ptr<v1::Peer::Stub>> stubs_ ABSL_GUARDED_BY(mutex_);
+  // Calls that ended. They hold channels, which must not die on a thread of gRPC's callbacks (gRPC 1.51).
+  std::vector<std::shared_ptr<Telling>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gyre

@@ -22,8 +22,7 @@ std::optional<Dot> ActorClock::Mint(uint64_t wall_ms, uint64_t floor, uint64_t d
   *forced = false;
   if (!usable_ || retire_pending_) return std::nullopt;
   const uint64_t counter = std::max({last_ + 1, floor + 1, CounterOfMillis(wall_ms)});
-  const uint64_t allowed = std::max(CounterOfMillis(wall_ms), start_) + CounterOfMillis(drift_ms);
-  if (counter > allowed) {
+  if (counter > AllowedCounter(wall_ms, drift_ms)) {
     // Neither the clock nor its lease follows a counter that is no time: the actor ends with this mint
     // instead.
     *forced = true;
@@ -35,17 +34,21 @@ std::optional<Dot> ActorClock::Mint(uint64_t wall_ms, uint64_t floor, uint64_t d
   return Dot{actor(), counter};
 }
 
+uint64_t ActorClock::AllowedCounter(uint64_t wall_ms, uint64_t drift_ms) const {
+  return std::max(CounterOfMillis(wall_ms), start_) + CounterOfMillis(drift_ms);
+}
+
 bool ActorClock::NeedsPersist(uint64_t wall_ms) const {
   if (!usable_ || retire_pending_) return true;
   const uint64_t next = std::max(last_ + 1, CounterOfMillis(wall_ms));
   return next + CounterOfMillis(kLeaseMillis / 2) > durable_.leased_counter;
 }
 
-ActorState ActorClock::StateToPersist(uint64_t wall_ms, uint64_t floor) const {
+ActorState ActorClock::StateToPersist(uint64_t wall_ms, uint64_t floor, uint64_t drift_ms) const {
   const uint64_t lease = CounterOfMillis(kLeaseMillis);
   uint64_t next = std::max(last_ + 1, CounterOfMillis(wall_ms));
-  // A floor beyond a lease ahead is a forced mint's, which needs none.
-  if (floor >= next && floor - next < lease) next = floor + 1;
+  // A floor that is no time is a forced mint's, which needs no lease.
+  if (floor >= next && floor < AllowedCounter(wall_ms, drift_ms)) next = floor + 1;
   return {.incarnation = durable_.incarnation + (retire_pending_ ? 1 : 0),
           .leased_counter = std::max(durable_.leased_counter, next + lease),
           .clean = false};

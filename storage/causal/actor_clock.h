@@ -43,10 +43,10 @@ class ActorClock {
 
   // True when StateToPersist() should be made durable: a lease under half of which is left, or a retirement.
   bool NeedsPersist(uint64_t wall_ms) const;
-  // What to make durable now; `floor`: that of the mint that waits for it. Does not change the clock; call
-  // Persisted with the same value afterwards. Several may be on their way to disk, if Persisted is called in
-  // their order.
-  ActorState StateToPersist(uint64_t wall_ms, uint64_t floor = 0) const;
+  // What to make durable now; `floor` and `drift_ms`: those of the mint that waits for it, if one does. Does
+  // not change the clock; call Persisted with the same value afterwards. Several may be on their way to disk,
+  // if Persisted is called in their order.
+  ActorState StateToPersist(uint64_t wall_ms, uint64_t floor = 0, uint64_t drift_ms = 0) const;
   void Persisted(const ActorState& state);
 
   // The node may lack something this actor minted: the next mint uses a new incarnation, once that is
@@ -62,6 +62,9 @@ class ActorClock {
   uint64_t last_counter() const { return last_; }
 
  private:
+  // The highest counter that still is a time.
+  uint64_t AllowedCounter(uint64_t wall_ms, uint64_t drift_ms) const;
+
   uint64_t node_;
   ActorState durable_;  // incarnation and lease that may be used
   bool usable_ = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/core/describe.h"
+#include "server/lane/answers.h"
 #include "storage/format/meta_codec.h"
 
 namespace gyre::sim {
@@ -41,7 +42,8 @@ void SimNode::Start(std::shared_ptr<const View> view) {
     actor = *state;
   }
   lane_ = std::make_unique<Lane>(Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40},
-                                 ActorClock(id_.value, actor, Read().wall_ms), Runtime{*this, *this, *this});
+                                 ActorClock(id_.value, actor, Read().wall_ms),
+                                 Runtime{*this, *this, *this, stats_});
   world_.Trace(name_, [&] { return "starts life " + std::to_string(life_); });
   Push(NewView{std::move(view)});
 }
@@ -152,18 +154,16 @@ peer::FetchPageReply SimNode::ReadPage(const peer::FetchPage& page) {
     world_.Add(Count::kReadsFailed);
     return {.code = absl::StatusCode::kDataLoss};
   }
-  peer::FetchPageReply reply = {.complete = true};
-  size_t bytes = 0;
-  const absl::Status status =
-      engine_.Scan(Table::kRows, {page.after, page.end}, [&](std::string_view key, std::string_view record) {
-        if (key == page.after) return true;
-        if (reply.rows.size() >= page.rows_max || bytes >= page.bytes_max) return reply.complete = false;
-        bytes += key.size() + record.size();
-        reply.rows.push_back({std::string(key), std::make_shared<const std::string>(record)});
-        return true;
-      });
-  reply.code = status.code();
-  return reply;
+  return PageOf(engine_, page);
+}
+
+// Between two batches, as the real commit thread does.
+void SimNode::ReadSums(SumRequest request) {
+  world_.In({100}, [this, life = life_, request = std::move(request)] {
+    if (life != life_ || !alive()) return;
+    if (healed_) store_->RecountSome(1'000'000);
+    Push(SumsOf(*store_, request));
+  });
 }
 
 void SimNode::Commit(Batch batch) {

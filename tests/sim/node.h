@@ -63,6 +63,7 @@ class SimNode final : private Clock, private Network, private Disk {
   void WantLayout() override { host_.LayoutWanted(*this); }
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) override;
   peer::FetchPageReply ReadPage(const peer::FetchPage& page) override;
+  void ReadSums(SumRequest request) override;
   void Commit(Batch batch) override;
 
   void OpenStore();
@@ -79,6 +80,7 @@ class SimNode final : private Clock, private Network, private Disk {
   NodeLimits limits_;
   MemoryEngine engine_;
   std::unique_ptr<Store> store_;
+  LaneStats stats_;
   std::unique_ptr<Lane> lane_;
   uint64_t life_ = 0;
   bool healed_ = false;

@@ -12,6 +12,7 @@ namespace gyre::sim {
 namespace {
 
 constexpr Micros kFaults = Seconds(20);
+constexpr Micros kConverges = Seconds(30);  // in which anti-entropy makes all replicas equal
 constexpr Micros kCalm = Seconds(6);  // longer than any timeout of a client, and than any message is late
 
 void CheckConverged(World& world, Cluster& cluster, const History& history) {
@@ -23,6 +24,13 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
   }
   for (size_t i = 0; i < cluster.size() && world.ok(); ++i)
     cluster.invariants().SumsAreRight(cluster.node(i));
+}
+
+uint64_t RecordsSent(Cluster& cluster) {
+  uint64_t sent = 0;
+  for (size_t i = 0; i < cluster.size(); ++i)
+    sent += cluster.node(i).lane().node().exchange().counters().records_sent;
+  return sent;
 }
 
 void Play(World& world, const Options& options) {
@@ -37,19 +45,27 @@ void Play(World& world, const Options& options) {
   world.RunUntil(kFaults);
 
   cluster.Heal();
-  world.RunUntil(world.now() + kCalm);
-  // The first reads repair, the second must find nothing left to repair.
-  const size_t keys = clients.history().Keys().size();
-  for (int round = 0; round < 2 && world.ok(); ++round) {
-    size_t read = 0;
-    clients.ReadAll(read);
-    world.RunUntil(world.now() + kCalm);
-    if (read < keys && world.ok()) {
-      world.Violated("after all faults were over only " + std::to_string(read) + " of " +
-                     std::to_string(keys) + " keys could be read from all their replicas");
-    }
-    if (world.ok()) CheckConverged(world, cluster, clients.history());
+  world.RunUntil(world.now() + kCalm + kConverges);
+  // Without a single read all replicas have become equal, and from then on nothing is sent any more.
+  CheckConverged(world, cluster, clients.history());
+  const uint64_t sent = RecordsSent(cluster);
+  world.RunUntil(world.now() + kConverges);
+  if (world.ok() && RecordsSent(cluster) != sent) {
+    world.Violated("anti-entropy sent records although all replicas were equal");
   }
+  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) {
+    if (cluster.node(i).lane().node().exchange().unequal() == 0) continue;
+    world.Violated(cluster.node(i).name() + " holds its rows for unequal to those of another replica");
+  }
+  const size_t keys = clients.history().Keys().size();
+  size_t read = 0;
+  if (world.ok()) clients.ReadAll(read);
+  world.RunUntil(world.now() + kCalm);
+  if (read < keys && world.ok()) {
+    world.Violated("after all faults were over only " + std::to_string(read) + " of " + std::to_string(keys) +
+                   " keys could be read from all their replicas");
+  }
+  if (world.ok()) CheckConverged(world, cluster, clients.history());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ constexpr uint64_t kDrift = 10'000;
 constexpr uint64_t kLease = CounterOfMillis(ActorClock::kLeaseMillis);
 
 ActorState Persist(ActorClock& clock, uint64_t wall_ms, uint64_t floor = 0) {
-  const ActorState state = clock.StateToPersist(wall_ms, floor);
+  const ActorState state = clock.StateToPersist(wall_ms, floor, kDrift);
   clock.Persisted(state);
   return state;
 }
@@ -167,7 +167,7 @@ TEST(ActorClock, NeverMintsADotTwice) {
         if (random() % 10 == 0) clock.Retire();
         const uint64_t floor = random() % 4 == 0 ? CounterOfMillis(wall + random() % 40'000) : 0;
         if (random() % 3 == 0) {
-          disk = clock.StateToPersist(wall, floor);
+          disk = clock.StateToPersist(wall, floor, kDrift);
           if (random() % 5 == 0) break;  // died before it heard of it
           clock.Persisted(*disk);
         }

@@ -1,0 +1,132 @@
+// Anti-entropy between two replicas: compares what they share, top down, and moves just the records that
+// differ.
+//
+// This node compares with the members whose id is above its own, so that each pair is compared once. Sums of
+// ranges are compared first; an unequal range is split until it is one leaf of the tree; an unequal leaf is
+// looked at once more after a while (writes in flight make sums differ for a moment); then the leaf's rows
+// are compared by hash, and of each pair that differs the one with the newer vector is sent, once. What the
+// receiver's merge holds beyond it comes back. Source: DeCandia et al., "Dynamo", section 4.7; the tree is
+// storage/merkle.h.
+//
+// A value driven by its node, like everything in core. One comparison is under way at a time: that is the
+// budget.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/core/message.h"
+#include "server/core/replica_ranges_cache.h"
+#include "server/core/turn.h"
+
+namespace gyre {
+
+// What anti-entropy did since the node started. Rising numbers.
+struct ExchangeCounters {
+  uint64_t ranges_compared = 0;
+  uint64_t records_compared = 0;  // by hash
+  uint64_t records_sent = 0;
+  uint64_t bytes_sent = 0;  // of these records
+  uint64_t hash_bytes = 0;  // of sums and row hashes that were sent
+  uint64_t rounds = 0;      // that ended
+};
+
+class Exchange {
+ public:
+  explicit Exchange(OpId first_op) : next_op_(first_op) {}
+
+  // Starts a round soon, in which everything is compared.
+  void Wake(const Turn& turn);
+  void RepairNow(const Turn& turn, const gyre::RepairNow& asked);
+  void Tick(const Turn& turn);
+  std::optional<Micros> next_deadline() const;
+
+  // The initiator's half: answers to what it asked for.
+  void SumsRead(const Turn& turn, OpId op, const std::vector<std::optional<RowHash>>& sums);
+  void PageRead(const Turn& turn, OpId op, peer::FetchPageReply page);
+  void SumsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareSumsReply& reply);
+  void RowsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareRowsReply& reply);
+  void PeerLost(const Turn& turn, NodeId node);
+
+  // The other half: what the peer asked, with this node's own sums or rows at hand.
+  static void AnswerSums(const Turn& turn, const gyre::SumsRead& read);
+  void AnswerRows(const Turn& turn, const gyre::PageRead& read);
+
+  const ExchangeCounters& counters() const { return counters_; }
+  // Pairs of range and peer that the last comparison did not find equal, or that were never compared.
+  size_t unequal() const { return unequal_.size(); }
+  // True while a round is under way or about to begin.
+  bool busy() const { return round_ || soon_; }
+
+ private:
+  static constexpr Micros kRoundEvery = Seconds(10);
+  static constexpr Micros kSoon = Millis(200);
+  static constexpr Micros kSecondLook = Millis(500);
+  static constexpr Micros kPatience = Seconds(5);
+  static constexpr int kRoundsMax = 4;  // that someone waits for, while writes go on
+  static constexpr size_t kWaitingMax = 64;
+  static constexpr size_t kSlicesPerMessage = 256;
+  static constexpr int kLeafBits = 48;  // a leaf of the tree is this many bits of tokens wide
+  static constexpr int kFanoutBits = 4;
+
+  using TaskKey = std::tuple<uint64_t, uint32_t, uint64_t, uint64_t>;
+  struct Task {
+    NodeId peer;
+    uint32_t keyspace = 0;
+    TokenRange range;
+    TaskKey Key() const { return {peer.value, keyspace, range.begin.value, range.end.value}; }
+  };
+  // One task under way.
+  struct Work {
+    Task task;
+    OpId op = 0;                        // of the question under way
+    Micros patience;                    // it is given up then
+    std::deque<peer::Slice> frontier;   // to be compared
+    std::vector<peer::Slice> asked;     // compared now
+    std::vector<peer::Slice> suspects;  // unequal leaves
+    bool second_look = false;
+    std::optional<Micros> look_at;   // when the suspects are looked at again
+    std::deque<peer::Slice> leaves;  // whose rows are to be compared
+    std::string after;               // row key up to which the first leaf was compared
+    std::string end;                 // where it ends
+    std::string page_end;            // where the page that is compared ends
+    std::vector<Row> rows;           // of it, as told to the peer
+  };
+
+  // Someone waits for the end of a round.
+  struct Waiting {
+    Ticket ticket;
+    Micros deadline;
+    int rounds = 0;  // that began since
+  };
+
+  void BeginRound(const Turn& turn);
+  void EndRound(const Turn& turn);
+  void NextTask(const Turn& turn);
+  void NextQuestion(const Turn& turn);
+  void AskSums(const Turn& turn);
+  void AskRows(const Turn& turn);
+  void EndTask(const Turn& turn, bool equal);
+  void Abandon(const Turn& turn);
+  OpId NewOp(const Turn& turn);
+  void SendRow(const Turn& turn, NodeId to, const Row& row);
+
+  OpId next_op_;
+  ReplicaRangesCache ranges_;
+  bool round_ = false;
+  bool soon_ = true;
+  Micros round_at_;         // when the next round begins
+  std::deque<Task> tasks_;  // of the round
+  std::optional<Work> work_;
+  std::vector<Waiting> waiting_;
+  std::set<TaskKey> compared_;
+  std::set<TaskKey> unequal_;
+  ExchangeCounters counters_;
+};
+
+}  // namespace gyre
