@@ -221,6 +221,7 @@ absl::Status RunningNode::Serve() {
                            .counters = counters_,
                            .lane_stats = lane_stats_,
                            .calls_in_flight_max = config_.limits.requests_in_flight,
+                           .incoming_link = [this](NodeId from, bool open) { links_.Incoming(from, open); },
                            .linked = [this](NodeId node) { return links_.Up(node); },
                            .stats = [this] { return metrics_.Values(); },
                            .log = [](const std::string& sentence) { spdlog::info("{}", sentence); }});

@@ -26,7 +26,7 @@ struct NodeLimits {
   size_t siblings = 32;
   size_t record_bytes = 4 << 20;
   size_t calls_in_flight = 16384;
-  size_t row_cache_bytes = 16 << 20;
+  size_t row_cache_bytes = 64 << 20;
   uint64_t drift_ms = 500;
 };
 

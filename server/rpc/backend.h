@@ -29,6 +29,7 @@ struct Backend {
   RpcCounters& counters;
   LaneStats& lane_stats;
   size_t calls_in_flight_max = 0;                        // of one session
+  std::function<void(NodeId, bool open)> incoming_link;  // a peer's link to this node was opened or ended
   std::function<bool(NodeId)> linked;                    // whether a node has a live link
   std::function<std::map<std::string, double>()> stats;  // counters by their name at /metrics
   std::function<void(const std::string&)> log;

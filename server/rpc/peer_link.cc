@@ -8,9 +8,9 @@
 
 namespace gyre {
 
-std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, Inbox<Input>& lane, RpcCounters& counters,
+std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, std::function<void()> changed, RpcCounters& counters,
                                          const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), lane, counters));
+  std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), std::move(changed), counters));
   link->stub_ = v1::Peer::NewStub(OpenChannel(link->ends_.address, credentials));
   link->stub_->async()->Link(&link->context_, link.get());
   link->AddHold();  // writes start outside of reactions
@@ -69,12 +69,10 @@ void PeerLink::OnWriteDone(bool ok) {
 
 // The first read brings the welcome; the second ends only with the stream.
 void PeerLink::OnReadDone(bool ok) {
+  const bool welcome = ok && welcome_.node() == ends_.peer.value;
+  if (welcome && !up_.exchange(true, std::memory_order_acq_rel)) changed_();
   absl::MutexLock lock(&mutex_);
-  if (!ok || welcome_.node() != ends_.peer.value) {
-    context_.TryCancel();
-    return Close();
-  }
-  if (!up_.exchange(true, std::memory_order_acq_rel)) lane_.Push(PeerUp{ends_.peer});
+  if (!welcome) return Close();
   StartRead(&welcome_);
 }
 
@@ -87,7 +85,7 @@ void PeerLink::Close() {
 void PeerLink::OnDone(const grpc::Status&) {
   if (up_.exchange(false, std::memory_order_acq_rel)) {
     counters_.links_broken.fetch_add(1, std::memory_order_relaxed);
-    lane_.Push(PeerDown{ends_.peer});
+    changed_();
   }
   ended_.Notify();
 }

@@ -8,13 +8,13 @@
 #include <absl/synchronization/notification.h>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "proto/peer.grpc.pb.h"
 #include "server/core/message.h"
-#include "server/lane/inbox.h"
 #include "server/rpc/rpc_counters.h"
 
 namespace gyre {
@@ -29,7 +29,8 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
     NodeId peer;
     std::string address;  // the peer's
   };
-  static std::shared_ptr<PeerLink> Open(Ends ends, Inbox<Input>& lane, RpcCounters& counters,
+  // `changed` is called, on gRPC's threads and with no lock held, after up() changed.
+  static std::shared_ptr<PeerLink> Open(Ends ends, std::function<void()> changed, RpcCounters& counters,
                                         const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   // Dropped, and counted, while the link is not up or when too much waits already.
@@ -50,8 +51,8 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   static constexpr size_t kFrameBytesMax = 1 << 20;
   static constexpr size_t kWaitingBytesMax = 64 << 20;
 
-  PeerLink(Ends ends, Inbox<Input>& lane, RpcCounters& counters)
-      : ends_(std::move(ends)), lane_(lane), counters_(counters) {}
+  PeerLink(Ends ends, std::function<void()> changed, RpcCounters& counters)
+      : ends_(std::move(ends)), changed_(std::move(changed)), counters_(counters) {}
   v1::Frame NewFrame(uint64_t layout_epoch) const;
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -62,7 +63,7 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   };
 
   const Ends ends_;
-  Inbox<Input>& lane_;
+  const std::function<void()> changed_;
   RpcCounters& counters_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::Peer::Stub> stub_;

@@ -39,17 +39,50 @@ void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
       peer.link = nullptr;
       peer.retry_at = now + RetryAfter(peer.failures++);
     }
-    if (peer.link != nullptr || now < peer.retry_at) continue;
     peer.address = info->second.peer_address;
-    peer.link = PeerLink::Open({cluster_id_, self_, member.id, peer.address}, lane_, counters_, credentials_);
+    if (peer.link == nullptr && now >= peer.retry_at) OpenLink(member.id, peer);
   }
   for (auto it = peers_.begin(); it != peers_.end();) {
     const auto next = std::next(it);
     if (view.ring.IndexOf(it->first) < 0) {
       End(std::move(it->second.link));
+      TellLane(it->first, it->second);
       peers_.erase(it);
     }
     it = next;
+  }
+}
+
+void PeerLinks::OpenLink(NodeId node, Peer& peer) {
+  peer.link = PeerLink::Open(
+      {cluster_id_, self_, node, peer.address}, [this, node] { Settle(node); }, counters_, credentials_);
+}
+
+void PeerLinks::Incoming(NodeId from, bool open) {
+  absl::MutexLock lock(&mutex_);
+  if (stopped_) return;
+  Peer& peer = peers_[from];
+  peer.incoming += open ? 1 : -1;
+  if (open && !peer.address.empty() && (peer.link == nullptr || peer.link->ended())) {
+    End(std::move(peer.link));
+    OpenLink(from, peer);
+  }
+  TellLane(from, peer);
+}
+
+void PeerLinks::Settle(NodeId node) {
+  absl::MutexLock lock(&mutex_);
+  const auto peer = peers_.find(node);
+  if (peer != peers_.end()) TellLane(node, peer->second);
+}
+
+void PeerLinks::TellLane(NodeId node, Peer& peer) {
+  const bool up = peer.incoming > 0 && peer.link != nullptr && peer.link->up();
+  if (std::exchange(peer.up, up) == up) return;
+  if (up) {
+    lane_.Push(PeerUp{node});
+  } else {
+    lane_.Push(PeerDown{node});
   }
 }
 
@@ -77,7 +110,7 @@ bool PeerLinks::Up(NodeId node) const {
   if (node == self_) return true;
   absl::MutexLock lock(&mutex_);
   const auto peer = peers_.find(node);
-  return peer != peers_.end() && peer->second.link != nullptr && peer->second.link->up();
+  return peer != peers_.end() && peer->second.up;
 }
 
 void PeerLinks::Stop() {

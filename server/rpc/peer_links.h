@@ -1,7 +1,8 @@
 // Peer links: one stream to every other member, over which this node tells it everything about data.
 //
-// A link is up from the peer's welcome until its stream breaks; the lane is told of both. What is sent while
-// it is down is dropped: the core counts on no message. Threads: thread-safe.
+// A peer is up while this node's link to it is (from its welcome until the stream breaks) and so is its link
+// to this node, over which its answers come; the lane is told of both changes. What is sent while a link is
+// down is dropped: the core counts on no message. Threads: thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -31,6 +32,10 @@ class PeerLinks {
   // on changes.
   void Update(const View& view, const ClusterState::Known& known);
 
+  // A peer's link to this node was opened or ended. One that opens shows that the peer is there: this node's
+  // own link to it is opened at once.
+  void Incoming(NodeId from, bool open);
+
   void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch);
   bool Up(NodeId node) const;
 
@@ -38,6 +43,10 @@ class PeerLinks {
   void Stop();
 
  private:
+  struct Peer;
+  void OpenLink(NodeId node, Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(NodeId node) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellLane(NodeId node, Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(std::shared_ptr<PeerLink> link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Peer {
@@ -45,6 +54,8 @@ class PeerLinks {
     std::shared_ptr<PeerLink> link;
     Micros retry_at;   // not before
     int failures = 0;  // in a row
+    int incoming = 0;  // links of the peer to this node; for a moment there may be two
+    bool up = false;   // as the lane was told
   };
 
   const NodeId self_;

@@ -27,13 +27,17 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
     if (!ok) return End(from_ ? absl::OkStatus() : Refused(NotIntroduced()));
     if (!from_) {
       if (absl::Status status = Introduce(); !status.ok()) return End(Refused(std::move(status)));
+      backend_.incoming_link(from_, true);
       StartWrite(&welcome_);
       return StartRead(&frame_);
     }
     Deliver();
     StartRead(&frame_);
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (from_) backend_.incoming_link(from_, false);
+    delete this;
+  }
 
  private:
   void End(const absl::Status& status) { Finish(ToGrpc(status)); }
