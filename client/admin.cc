@@ -106,7 +106,12 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     v1::TopologyReply topology;
     const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
     if (status.ok()) return stubs;
-    failure = absl::UnavailableError("node " + endpoint + " cannot be reached: " + status.error_message());
+    // One that is silent outweighs those that refuse.
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      failure = absl::DeadlineExceededError("node " + endpoint + " did not answer in time");
+    } else if (!absl::IsDeadlineExceeded(failure)) {
+      failure = absl::UnavailableError("node " + endpoint + " cannot be reached: " + status.error_message());
+    }
   }
   return failure;
 }

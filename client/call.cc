@@ -62,7 +62,8 @@ void Call::Attempt(PeerId peer) {
   const TimePoint now = connection_->Now();
   if (now >= deadline_) return End(plan_.AtDeadline());
   auto* put = std::get_if<PutRequest>(&request_);
-  if (put != nullptr && peer != peer_ && plan_.may_have_effect()) put->retry = true;
+  // Also to the same node: its process may be another by now, and it may forward to any coordinator.
+  if (put != nullptr && plan_.may_have_been_sent()) put->retry = true;
   peer_ = peer;
   // Rounded up, so that the node is never told 0, which means something else.
   const milliseconds left = std::chrono::ceil<milliseconds>(deadline_ - now);
@@ -84,7 +85,11 @@ void Call::AttemptElsewhere() {
 
 void Call::Later(NextStep next) {
   const TimePoint time = std::min(deadline_, connection_->Now() + plan_.Delay(connection_->Random()));
-  connection_->RunAt(time, [self = shared_from_this(), next] {
+  connection_->RunAt(time, [self = shared_from_this(), next](Wake wake) {
+    if (wake == Wake::kStopped) {
+      self->plan_.After(Fate::kNotSent, absl::CancelledError("the client was destroyed"));
+      return self->End(self->plan_.Final());
+    }
     if (self->connection_->Now() >= self->deadline_) return self->End(self->plan_.AtDeadline());
     if (next == NextStep::kSameNode) return self->Attempt(self->peer_);
     self->AttemptElsewhere();

@@ -34,7 +34,7 @@ struct PutRequest {
   std::optional<std::string> context;
   std::optional<std::chrono::milliseconds> ttl;
   std::string write_id;  // 16 random bytes, the same in each attempt
-  bool retry = false;    // an earlier attempt may have reached another node
+  bool retry = false;    // an earlier attempt may have been sent
 };
 struct GetRequest {
   std::string keyspace;
@@ -81,6 +81,12 @@ class Exchange {
   virtual void Done(AttemptResult result) = 0;
 };
 
+// Why a task runs.
+enum class Wake : uint8_t {
+  kTime,     // its time has come
+  kStopped,  // it never will: the task must end what it is part of, and plan nothing more
+};
+
 class Connection {
  public:
   struct SendOptions {
@@ -98,8 +104,9 @@ class Connection {
   virtual void Send(PeerId peer, std::shared_ptr<Exchange> exchange, SendOptions options) = 0;
 
   virtual TimePoint Now() = 0;
-  // Runs `task` exactly once: at that time on a thread of the connection, or at once after Shutdown.
-  virtual void RunAt(TimePoint time, std::function<void()> task) = 0;
+  // Runs `task` exactly once: at that time on a thread of the connection, or with kStopped at
+  // once after Shutdown.
+  virtual void RunAt(TimePoint time, std::function<void(Wake)> task) = 0;
   // 64 bits that nobody can guess the equal of.
   virtual uint64_t Random() = 0;
   // Answers what is outstanding with CANCELLED and ends the connection's threads, within two seconds. Later

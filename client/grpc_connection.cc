@@ -92,10 +92,10 @@ class GrpcConnection final : public Connection,
   }
 
   TimePoint Now() override { return Clock::now(); }
-  void RunAt(TimePoint time, std::function<void()> task) override {
-    timer_->RunAt(time, [task = std::move(task)] {
+  void RunAt(TimePoint time, std::function<void(Wake)> task) override {
+    timer_->RunAt(time, [task = std::move(task)](Wake wake) {
       const Cork cork;
-      task();
+      task(wake);
     });
   }
   uint64_t Random() override {
@@ -210,7 +210,7 @@ void GrpcConnection::Refresh(std::optional<PeerId> first) {
   {
     const std::lock_guard lock(mutex_);
     const TimePoint now = Clock::now();
-    if (refreshing_ || refresh_planned_) return;
+    if (ended_ || refreshing_ || refresh_planned_) return;
     if (now < refresh_after_) {
       refresh_planned_ = true;
       later = refresh_after_;
@@ -235,9 +235,9 @@ void GrpcConnection::Refresh(std::optional<PeerId> first) {
 }
 
 void GrpcConnection::RefreshLater(TimePoint time) {
-  timer_->RunAt(time, [weak = weak_from_this()] {
+  timer_->RunAt(time, [weak = weak_from_this()](Wake wake) {
     const std::shared_ptr<GrpcConnection> self = weak.lock();
-    if (self == nullptr) return;
+    if (self == nullptr || wake == Wake::kStopped) return;
     {
       const std::lock_guard lock(self->mutex_);
       self->refresh_planned_ = false;

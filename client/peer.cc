@@ -17,6 +17,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMessageBytesMax = 16 << 20;
 constexpr int kReconnectFirstMs = 50;
 constexpr int kReconnectMaxMs = 1000;
+// How many connect timeouts one attempt of gRPC to connect may take: more than one, so that a probe of a
+// silent node ends by its own deadline, which tells it from one that was refused. After that gRPC
+// reports a failure at once, so a call that begins later hears UNAVAILABLE: true as well, as nothing was
+// sent.
+constexpr int kTimeoutsPerConnect = 4;
 constexpr milliseconds kProbePauseFirst{25};
 constexpr milliseconds kProbePauseMax{1000};
 
@@ -29,7 +34,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, milliseco
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectFirstMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(connect_timeout.count()));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(kTimeoutsPerConnect * connect_timeout.count()));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
                    1);  // no state shared with other clients of this process
@@ -86,7 +92,7 @@ absl::Status Peer::Admit(size_t bytes) const {
                                         ": let some finish before making more");
   }
   if (state_ == State::kIdle && failures_ > 0 && Clock::now() < probe_after_) {
-    return absl::UnavailableError(last_failure_);
+    return last_failure_;
   }
   return absl::OkStatus();
 }
@@ -239,8 +245,10 @@ void Peer::OnProbed(const grpc::Status& status, const v1::Topology& topology) {
     // Spread by what differs between clients and nodes alike: where this object happens to lie.
     const auto spread = static_cast<int64_t>((reinterpret_cast<uintptr_t>(this) >> 6) % 32);
     probe_after_ = Clock::now() + pause - pause * spread / 64;
-    last_failure_ = "node " + address_ + " cannot be reached: " + status.error_message();
-    failure = absl::UnavailableError(last_failure_);
+    failure = last_failure_ =
+        status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
+            ? absl::DeadlineExceededError("node " + address_ + " did not answer in time")
+            : absl::UnavailableError("node " + address_ + " cannot be reached: " + status.error_message());
     queue_.clear();
     unsent = outstanding_.TakeIf([](const Outstanding::Entry& entry) { return entry.stream == 0; });
   }
@@ -268,7 +276,8 @@ void Peer::Open() {
 }
 
 void Peer::SweepAt(TimePoint time) {
-  environment_.timer->RunAt(time, [weak = weak_from_this()] {
+  environment_.timer->RunAt(time, [weak = weak_from_this()](Wake wake) {
+    if (wake == Wake::kStopped) return;  // Shutdown answers what is outstanding
     if (const std::shared_ptr<Peer> self = weak.lock()) self->Sweep();
   });
 }

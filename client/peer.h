@@ -111,7 +111,7 @@ class Peer final : public SessionStream::Owner, public std::enable_shared_from_t
   TimePoint last_reply_{};
   TimePoint probe_after_{};
   int failures_ = 0;  // probes in a row
-  std::string last_failure_;
+  absl::Status last_failure_;
   std::vector<std::weak_ptr<Ask>> asks_;
 };
 

@@ -18,6 +18,9 @@ constexpr int kAttemptsPerTimeout = 3;
 NextStep RetryPlan::After(Fate fate, const absl::Status& status) {
   last_ = status;
   if (status.code() == absl::StatusCode::kUnavailable) unavailable_ = status;
+  if (fate == Fate::kAnswered) answered_ = true;
+  if (fate != Fate::kNotSent) may_have_been_sent_ = true;
+  if (fate == Fate::kNotSent && status.code() == absl::StatusCode::kDeadlineExceeded) silent_ = true;
   hurry_ = fate == Fate::kNotSent;
   if (!hurry_) {
     round_unreached_ = false;
@@ -52,7 +55,7 @@ NextStep RetryPlan::AfterRound() {
   hurry_ = false;
   if (round_unreached_) {
     ++waits_;
-    if (++unreached_rounds_ >= kUnreachedRoundsMax) return NextStep::kFinish;
+    if (++unreached_rounds_ >= kUnreachedRoundsMax && !silent_) return NextStep::kFinish;
   } else {
     unreached_rounds_ = 0;
   }
@@ -75,8 +78,10 @@ absl::Status RetryPlan::AtDeadline() const {
   if (may_have_effect_) {
     return absl::DeadlineExceededError("outcome unknown: the write was sent and no answer came in time");
   }
-  if (!unavailable_.ok()) return unavailable_;
-  return absl::DeadlineExceededError("no node answered in time");
+  const bool unheard_write = kind_ != CallKind::kRead && silent_ && !answered_;
+  if (!unavailable_.ok() && !unheard_write) return unavailable_;
+  return absl::DeadlineExceededError("no node answered in time; the last error was: " +
+                                     (last_.ok() ? "none" : std::string(last_.message())));
 }
 
 std::chrono::milliseconds RetryPlan::Delay(uint64_t random) const {

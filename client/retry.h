@@ -29,16 +29,18 @@ class RetryPlan {
 
   // Takes the result of an attempt (but not its reply).
   NextStep After(Fate fate, const absl::Status& status);
-  // There is no other node left to try in this round.
+  // There is no other node left to try in this round. Rounds are counted only where every node refused: a
+  // silent one may still speak.
   NextStep AfterRound();
 
   // The status to end with after the last attempt's, when no further one is made.
   absl::Status Final() const;
-  // The status to end with when time is up.
+  // The status to end with when time is up. A write that no node answered is DEADLINE_EXCEEDED if any of them
+  // was silent, and UNAVAILABLE if all refused; what a node did answer stays.
   absl::Status AtDeadline() const;
 
-  // True when the next attempt, at another node, must be marked: an earlier one may have reached its node.
-  bool may_have_effect() const { return may_have_effect_; }
+  // True when the next attempt must be marked: a node may have seen an earlier one, whatever it said to it.
+  bool may_have_been_sent() const { return may_have_been_sent_; }
   // How long to wait before the next attempt: 20 ms, doubling to a second, of which the lower half is sure
   // and the upper half follows `random`. Nothing before another node is tried because the last could not be
   // reached.
@@ -49,7 +51,10 @@ class RetryPlan {
 
  private:
   CallKind kind_;
+  bool may_have_been_sent_ = false;
   bool may_have_effect_ = false;
+  bool answered_ = false;
+  bool silent_ = false;  // a node let its time pass without a word, although nothing was sent to it
   bool same_node_tried_ = false;
   bool hurry_ = false;
   bool round_unreached_ = true;

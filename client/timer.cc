@@ -11,7 +11,7 @@ Timer::Timer() : state_(std::make_shared<State>()), thread_([state = state_] { R
 
 Timer::~Timer() { Stop(); }
 
-void Timer::RunAt(TimePoint time, std::function<void()> task) {
+void Timer::RunAt(TimePoint time, std::function<void(Wake)> task) {
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->stopped) {
@@ -21,7 +21,7 @@ void Timer::RunAt(TimePoint time, std::function<void()> task) {
       return;
     }
   }
-  task();
+  task(Wake::kStopped);
 }
 
 void Timer::Stop() {
@@ -38,7 +38,7 @@ void Timer::Stop() {
   } else {
     thread_.join();
   }
-  for (Entry& entry : left) entry.task();
+  for (Entry& entry : left) entry.task(Wake::kStopped);
 }
 
 void Timer::Run(const std::shared_ptr<State>& state) {
@@ -54,10 +54,10 @@ void Timer::Run(const std::shared_ptr<State>& state) {
       continue;
     }
     std::pop_heap(state->heap.begin(), state->heap.end(), Later{});
-    std::function<void()> task = std::move(state->heap.back().task);
+    std::function<void(Wake)> task = std::move(state->heap.back().task);
     state->heap.pop_back();
     lock.unlock();
-    task();
+    task(Wake::kTime);
     task = nullptr;  // what it owns may need the lock as it dies
     lock.lock();
   }

@@ -17,20 +17,22 @@ inline namespace sdk {
 class Timer {
  public:
   Timer();
-  // Runs what is left at once, on the thread that destroys, and ends the thread.
+  // As Stop.
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Runs `task` exactly once: at that time, or at once when the timer is stopped.
-  void RunAt(TimePoint time, std::function<void()> task);
-  // Runs what is left and ends the thread. A task may stop its own timer.
+  // Runs `task` exactly once: at that time, or with kStopped at once, on this thread, when the timer is
+  // stopped.
+  void RunAt(TimePoint time, std::function<void(Wake)> task);
+  // Runs what is left with kStopped, on this thread, and ends the timer's thread. A task may stop its own
+  // timer.
   void Stop();
 
  private:
   struct Entry {
     TimePoint time;
-    std::function<void()> task;
+    std::function<void(Wake)> task;
   };
   struct Later {
     bool operator()(const Entry& a, const Entry& b) const { return a.time > b.time; }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -31,11 +32,12 @@ struct Flags {
 
 void AddKey(CLI::App& command, Flags& flags) {
   flags.first_given = command.add_option("KEY", flags.first, "the key");
-  command.add_option("--key-base64", flags.key_base64, "the key, for bytes that no argument can hold");
+  command.add_option("--key-base64", flags.key_base64, "the key, for bytes that no argument can hold")
+      ->check(NotEmpty());
 }
 
 void AddReplicas(CLI::App& command, Flags& flags, const std::string& name) {
-  command.add_option(name, flags.replicas, "N, one, quorum or all");
+  command.add_option(name, flags.replicas, "N, one, quorum or all")->check(NotEmpty());
   command.add_flag("--strict", flags.strict, "count primary replicas only");
 }
 
@@ -216,12 +218,14 @@ void AddKeyCommands(CLI::App& app, Session& session) {
         app.add_subcommand("put", "write a key: put KEY VALUE, put KEY - (stdin), put KEY --file F");
     AddKey(*put, *flags);
     flags->second_given = put->add_option("VALUE", flags->second, "the value; - reads it from stdin");
-    flags->file_given = put->add_option("--file", flags->file, "read the value from this file");
+    flags->file_given =
+        put->add_option("--file", flags->file, "read the value from this file")->check(NotEmpty());
     flags->value_base64_given = put->add_option("--value-base64", flags->value_base64, "the value");
     AddReplicas(*put, *flags, "-w");
     put->add_option("--context", flags->context,
-                    "of an earlier get or put of this key: replaces what that saw");
-    put->add_option("--ttl", flags->ttl, "expires after: 30s, 5m, 1h, 7d");
+                    "of an earlier get or put of this key: replaces what that saw")
+        ->check(NotEmpty());
+    put->add_option("--ttl", flags->ttl, "expires after: 30s, 5m, 1h, 7d")->check(NotEmpty());
     put->callback([&session, flags] { Put(session, *flags); });
   }
   {
@@ -237,7 +241,8 @@ void AddKeyCommands(CLI::App& app, Session& session) {
     CLI::App* del = app.add_subcommand("delete", "delete a key; it need not be there");
     AddKey(*del, *flags);
     AddReplicas(*del, *flags, "-w");
-    del->add_option("--context", flags->context, "of an earlier get or put: deletes only what that saw");
+    del->add_option("--context", flags->context, "of an earlier get or put: deletes only what that saw")
+        ->check(NotEmpty());
     del->callback([&session, flags] { Delete(session, *flags); });
   }
   {

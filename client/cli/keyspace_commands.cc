@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -82,9 +83,11 @@ void AddKeyspaceCommands(CLI::App& app, Session& session) {
   const auto flags = std::make_shared<KeyspaceFlags>();
   const auto add_quorums = [&](CLI::App* command) {
     command->add_option("NAME", flags->name, "the keyspace")->required();
-    command->add_option("--r", flags->r, "replicas that must answer a read: N, one, quorum, all");
-    command->add_option("--w", flags->w, "replicas that must hold a write");
-    command->add_option("--ttl", flags->ttl, "values expire after: 30s, 5m, 1h, 7d; 0s: never");
+    command->add_option("--r", flags->r, "replicas that must answer a read: N, one, quorum, all")
+        ->check(NotEmpty());
+    command->add_option("--w", flags->w, "replicas that must hold a write")->check(NotEmpty());
+    command->add_option("--ttl", flags->ttl, "values expire after: 30s, 5m, 1h, 7d; 0s: never")
+        ->check(NotEmpty());
   };
   CLI::App* create = keyspace->add_subcommand("create", "make a keyspace");
   add_quorums(create);

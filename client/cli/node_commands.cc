@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -119,11 +120,13 @@ void AddNodeCommands(CLI::App& app, Session& session) {
   const char* first = "id of the node; default: the first endpoint that answers";
   CLI::App* dump = add("dump", "the record of a key on one node, decoded", Dump);
   dump->add_option("KEY", flags->key, "the key");
-  dump->add_option("--key-base64", flags->key_base64, "the key, for bytes that no argument can hold");
-  dump->add_option("--node", flags->node, first);
+  dump->add_option("--key-base64", flags->key_base64, "the key, for bytes that no argument can hold")
+      ->check(NotEmpty());
+  dump->add_option("--node", flags->node, first)->check(NotEmpty());
   add("verify", "recount the Merkle sums from disk; exit 1 if any differs", Verify)
-      ->add_option("--node", flags->node, "id of the node; default: all members, summed");
-  add("stats", "counters of one node", Stats)->add_option("--node", flags->node, first);
+      ->add_option("--node", flags->node, "id of the node; default: all members, summed")
+      ->check(NotEmpty());
+  add("stats", "counters of one node", Stats)->add_option("--node", flags->node, first)->check(NotEmpty());
 }
 
 }  // namespace gyre::cli

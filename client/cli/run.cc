@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 #include "client/version.h"
@@ -40,10 +41,13 @@ int Run(int argc, char** argv) {
   Global keyspace{nullptr, "GYRE_KEYSPACE", "default"};
   Global output{nullptr, "GYRE_OUTPUT", "text"};
   Global timeout{nullptr, "GYRE_TIMEOUT", "5s"};
-  endpoints.option = app.add_option("--endpoints", endpoints.value, "HOST:PORT,... (default 127.0.0.1:7400)");
-  keyspace.option = app.add_option("-k,--keyspace", keyspace.value, "keyspace (default \"default\")");
-  output.option = app.add_option("-o,--output", output.value, "text or json");
-  timeout.option = app.add_option("--timeout", timeout.value, "of each call: 500ms, 5s, 1m");
+  endpoints.option = app.add_option("--endpoints", endpoints.value, "HOST:PORT,... (default 127.0.0.1:7400)")
+                         ->check(NotEmpty());
+  keyspace.option =
+      app.add_option("-k,--keyspace", keyspace.value, "keyspace (default \"default\")")->check(NotEmpty());
+  output.option = app.add_option("-o,--output", output.value, "text or json")->check(NotEmpty());
+  timeout.option =
+      app.add_option("--timeout", timeout.value, "of each call: 500ms, 5s, 1m")->check(NotEmpty());
   // Before any command runs, and before an error is told: both depend on it.
   app.parse_complete_callback([&] {
     for (Global* global : {&endpoints, &keyspace, &output, &timeout}) ReadEnvironment(*global);

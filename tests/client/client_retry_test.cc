@@ -85,6 +85,26 @@ TEST(RetryPlan, AtTheDeadlineUnavailableStays) {
   EXPECT_EQ(plan.AtDeadline().code(), StatusCode::kUnavailable);
 }
 
+TEST(RetryPlan, AtTheDeadlineAnUnheardWriteIsNotUnavailable) {
+  for (const CallKind kind : {CallKind::kPut, CallKind::kDelete}) {
+    RetryPlan plan(kind);
+    plan.After(Fate::kNotSent, Error(StatusCode::kUnavailable));
+    EXPECT_EQ(plan.AtDeadline().code(), StatusCode::kUnavailable);
+    plan.After(Fate::kNotSent, Error(StatusCode::kDeadlineExceeded));
+    EXPECT_EQ(plan.AtDeadline().code(), StatusCode::kDeadlineExceeded);
+    plan.After(Fate::kAnswered, Error(StatusCode::kUnavailable));  // nothing was sent to the silent one
+    EXPECT_EQ(plan.AtDeadline().code(), StatusCode::kUnavailable);
+  }
+}
+
+TEST(RetryPlan, ASilentNodeIsWaitedForUntilTheDeadline) {
+  RetryPlan plan(CallKind::kPut);
+  for (int round = 0; round < 2 * RetryPlan::kUnreachedRoundsMax; ++round) {
+    plan.After(Fate::kNotSent, Error(StatusCode::kDeadlineExceeded));
+    EXPECT_EQ(plan.AfterRound(), NextStep::kOtherNode);
+  }
+}
+
 TEST(RetryPlan, TwoRoundsWithoutReachingAnyNodeEnd) {
   RetryPlan plan(CallKind::kRead);
   plan.After(Fate::kNotSent, Error(StatusCode::kUnavailable));

@@ -4,7 +4,10 @@
 #include <absl/synchronization/notification.h>
 #include <atomic>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <set>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "client/client.h"
 #include "ring/token.h"
@@ -109,17 +112,17 @@ TEST(Session, BigValuesPass) {
 
 TEST(Session, APutOutlivesItsSession) {
   std::set<std::string> write_ids;
-  int puts = 0;
+  std::vector<bool> retries;
   FakeKv node([&](const v1::SessionBatch& batch, v1::SessionReplies& replies) {
-    EXPECT_FALSE(batch.requests(0).put().retry());
+    retries.push_back(batch.requests(0).put().retry());
     write_ids.insert(batch.requests(0).put().write_id());
-    if (++puts == 1) return false;
+    if (retries.size() == 1) return false;
     AnswerAll(batch, replies, "");
     return true;
   });
   Client client = ClientOf({node.address()});
   EXPECT_TRUE(client.Put("k", "v").ok());
-  EXPECT_EQ(puts, 2);
+  EXPECT_EQ(retries, (std::vector<bool>{false, true}));
   EXPECT_EQ(write_ids.size(), 1u);
 }
 
@@ -160,6 +163,25 @@ TEST(Session, WhereNothingListensIsUnavailable) {
   const auto get = client.Get("k");
   EXPECT_EQ(get.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(get.status().message().find(address), std::string::npos) << get.status();
+}
+
+TEST(Session, ANodeThatTakesConnectionsAndSaysNothingIsNotUnavailableForAWrite) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 16), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  // Long enough for several probes, and for gRPC to give up connecting, which is no refusal.
+  const Options options{.endpoints = {"127.0.0.1:" + std::to_string(ntohs(address.sin_port))},
+                        .keyspace = "default",
+                        .timeout = milliseconds(1000),
+                        .connect_timeout = milliseconds(100)};
+  EXPECT_EQ(Client::Connect(options)->Put("k", "v").status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Client::Connect(options)->Delete("k").status().code(), StatusCode::kDeadlineExceeded);
+  close(listener);
 }
 
 TEST(Session, AnEndpointThatIsGoneIsSkipped) {
@@ -239,6 +261,18 @@ TEST_F(Routed, ANewerLayoutInAReplyIsFetched) {
   EXPECT_EQ(Read(client, upper_key), "a");  // its reply names the newer layout
   a.AwaitTopologies(2);
   while (Read(client, upper_key) != "b") continue;
+}
+
+// A topology that is due soon must not be asked for over and over once the client ends.
+TEST_F(Routed, AClientEndsWhileARefreshIsPlanned) {
+  a.SetTopology(Halves(1, a.address(), b.address()));
+  b.Stop();
+  for (int i = 0; i < 3; ++i) {
+    Client client = ClientOf({a.address()});
+    EXPECT_EQ(Read(client, upper_key), "a");
+    EXPECT_EQ(Read(client, upper_key), "a");
+    EXPECT_EQ(Read(client, upper_key), "a");
+  }
 }
 
 TEST_F(Routed, WhenAReplicaGoesAwayTheNextOneIsAsked) {

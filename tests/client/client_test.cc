@@ -53,11 +53,12 @@ TEST_F(ClientTest, APutCarriesWhatItWasGiven) {
   EXPECT_EQ(mock->sent[0].options.deadline - TimePoint(std::chrono::seconds(1)), milliseconds(1000));
 }
 
-TEST_F(ClientTest, ALostPutGoesToItsCoordinatorThenElsewhereMarked) {
+TEST_F(ClientTest, ALostPutGoesToItsCoordinatorThenElsewhereMarkedBothTimes) {
   mock->script = {Lost(), Unsent(), Ok(PutResult{})};
   ASSERT_TRUE(client.Put("k", "v").ok());
   EXPECT_EQ(mock->SentTo(), (Peers{0, 0, 1}));
-  EXPECT_FALSE(Put(1).retry);
+  EXPECT_FALSE(Put(0).retry);
+  EXPECT_TRUE(Put(1).retry);
   EXPECT_TRUE(Put(2).retry);
   EXPECT_EQ(Put(0).write_id, Put(2).write_id);
 }
@@ -67,6 +68,32 @@ TEST_F(ClientTest, AnUnsentPutIsNotMarked) {
   ASSERT_TRUE(client.Put("k", "v").ok());
   EXPECT_EQ(mock->SentTo(), (Peers{0, 1}));
   EXPECT_FALSE(Put(1).retry);
+}
+
+TEST_F(ClientTest, ARefusedPutIsMarkedAsItWasSent) {
+  mock->script = {Answer(StatusCode::kUnavailable), Ok(PutResult{})};
+  ASSERT_TRUE(client.Put("k", "v").ok());
+  EXPECT_TRUE(Put(1).retry);
+}
+
+TEST_F(ClientTest, AfterShutdownNothingIsTriedAgain) {
+  mock->Shutdown();
+  mock->script = {Answer(StatusCode::kUnavailable)};
+  EXPECT_EQ(client.Get("k").status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(mock->sent.size(), 1u);
+  mock->script = {Lost()};
+  EXPECT_EQ(client.Put("k", "v").status().code(), StatusCode::kUnknown);
+  EXPECT_EQ(mock->sent.size(), 2u);
+}
+
+TEST_F(ClientTest, AWriteToASilentNodeEndsByItsDeadline) {
+  const AttemptResult unheard = {Fate::kNotSent, absl::DeadlineExceededError("silent"), {}};
+  mock->when_unscripted = unheard;
+  EXPECT_EQ(client.Put("k", "v").status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(client.Delete("k").status().code(), StatusCode::kDeadlineExceeded);
+  mock->when_unscripted = Unsent();
+  mock->script = {unheard};
+  EXPECT_EQ(client.Put("k", "v").status().code(), StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(ClientTest, EachPutHasItsOwnWriteId) {

@@ -42,9 +42,10 @@ class MockConnection final : public Connection {
     exchange->Done(std::move(result));
   }
   TimePoint Now() override { return now_; }
-  void RunAt(TimePoint time, std::function<void()> task) override {
+  void RunAt(TimePoint time, std::function<void(Wake)> task) override {
+    if (ended) return task(Wake::kStopped);
     now_ = std::max(now_, time);
-    task();
+    task(Wake::kTime);
   }
   uint64_t Random() override { return ++random_; }
   void Shutdown() override { ended = true; }

@@ -259,6 +259,11 @@ class LimitsOfTheCommandLine(ClusterTest):
             self.refuse("context", "put", "c", "lost", "--context", context)
         for ttl in ("0s", "-1s", "soon", "99999999999999999999s", "1000000d"):
             self.refuse("", "put", "c", "lost", "--ttl", ttl)
+        for flag in ("-w", "--context", "--ttl"):
+            self.refuse(f"{flag}: must not be empty", "put", "c", "lost", flag, "")
+        for flag in ("-w", "--context"):
+            self.refuse(f"{flag}: must not be empty", "delete", "c", flag, "")
+        self.refuse("-r: must not be empty", "get", "c", "-r", "")
         self.refuse("nowhere", "-k", "nowhere", "get", "c")
         self.assertEqual(self.cluster.cli("get", "c").stdout, b"kept")
 

@@ -179,8 +179,9 @@ class Quorum(ClusterTest):
 
     def test_server_that_never_replies(self):
         with SilentServer() as silent:
-            self.assert_exit((5, 6), self.timed_cli("--endpoints", silent, "put", "k", "v", nodes=[]))
-            self.assert_exit((5, 6), self.timed_cli("--endpoints", silent, "get", "k", nodes=[]))
+            self.assert_exit(6, self.timed_cli("--endpoints", silent, "put", "k", "v", nodes=[]))
+            self.assert_exit(6, self.timed_cli("--endpoints", silent, "delete", "k", nodes=[]))
+            self.assert_exit(5, self.timed_cli("--endpoints", silent, "get", "k", nodes=[]))
             # One that serves is enough.
             both = f"{silent},{self.nodes[0].address}"
             self.assert_exit(0, self.timed_cli("--endpoints", both, "put", "k", "v", nodes=[]))

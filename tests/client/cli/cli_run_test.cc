@@ -94,6 +94,37 @@ TEST_F(RunTest, ExitCodes) {
   EXPECT_EQ(Gyre({"--timeout", "5", "get", "k"}), kUsage);
 }
 
+TEST_F(RunTest, AnEmptyFlagIsNotOneThatWasNotGiven) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
+      {"-w", {"put", "k", "v", "-w", ""}},
+      {"--context", {"put", "k", "v", "--context", ""}},
+      {"--ttl", {"put", "k", "v", "--ttl", ""}},
+      {"--file", {"put", "k", "--file", ""}},
+      {"--key-base64", {"put", "k", "v", "--key-base64", ""}},
+      {"-r", {"get", "k", "-r", ""}},
+      {"-w", {"delete", "k", "-w", ""}},
+      {"--context", {"delete", "k", "--context", ""}},
+      {"--r", {"keyspace", "set", "a", "--r", ""}},
+      {"--w", {"keyspace", "create", "a", "--w", ""}},
+      {"--ttl", {"keyspace", "set", "a", "--ttl", ""}},
+      {"--node", {"node", "stats", "--node", ""}},
+      {"--keyspace", {"get", "k", "-k", ""}},
+      {"--timeout", {"get", "k", "--timeout", ""}},
+      {"--output", {"get", "k", "--output", ""}},
+  };
+  for (const auto& [flag, command] : commands) {
+    EXPECT_EQ(Gyre(command), kUsage) << flag;
+    EXPECT_EQ(err.find("gyre: " + flag + ": must not be empty"), 0u) << err;
+  }
+  EXPECT_EQ(Gyre({"put", "k", "v", "--context="}), kUsage);
+  EXPECT_EQ(err.find("gyre: --context: "), 0u) << err;
+  EXPECT_EQ(Gyre({"-o", "json", "put", "k", "v", "-w", ""}), kUsage);
+  EXPECT_EQ(err.find("{\"error\":{\"code\":\"INVALID_ARGUMENT\",\"message\":\"-w: "), 0u) << err;
+  EXPECT_TRUE(values.empty());
+  EXPECT_EQ(Gyre({"put", "k", ""}), kDone) << err;
+  EXPECT_EQ(Gyre({"put", "k", "--value-base64", ""}), kDone) << err;
+}
+
 TEST_F(RunTest, BenchCounts) {
   for (const char* op : {"put", "get", "mixed"}) {
     ASSERT_EQ(Gyre({"bench", "--op", op, "--seconds", "0.05", "--in-flight", "8", "-o", "json"}), kDone)
