@@ -1,4 +1,5 @@
 // gyred: reads its settings, serves until it is told to stop, ends cleanly.
+#include <absl/synchronization/mutex.h>
 #include <cstdio>
 #include <signal.h>
 #include <string>
@@ -9,6 +10,12 @@
 #include "server/log.h"
 
 extern char** environ;
+
+// jemalloc's settings, read by it at start: large pages, kept for a while. Page faults are dear on virtual
+// machines.
+extern "C" const char* malloc_conf;
+const char* malloc_conf =
+    "thp:always,metadata_thp:always,dirty_decay_ms:30000,muzzy_decay_ms:30000,narenas:4";
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -23,6 +30,9 @@ int main(int argc, char** argv) {
     std::fputs(invocation->text.c_str(), stdout);
     return 0;
   }
+  // Abseil looks for deadlocks at every lock in builds with asserts; ours keep these, but the search is for
+  // tests.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gyre::SetUpLog(invocation->config.log.level, invocation->config.log.format);
 
   // Blocked before any thread starts, so that only sigwait below sees them.

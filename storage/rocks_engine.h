@@ -13,7 +13,7 @@ namespace gyre {
 
 struct RocksOptions {
   size_t cache_bytes = 64 << 20;         // of blocks read from disk, their indexes and filters included
-  size_t write_buffer_bytes = 64 << 20;  // of batches that are in the log and not yet in tables
+  size_t write_buffer_bytes = 32 << 20;  // of batches that are in the log and not yet in tables
   uint64_t log_bytes_max = 512 << 20;    // of old log, kept for ReplayNotes beside the log in use
 };
 
