@@ -70,6 +70,9 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const RocksOptions& options,
   table.format_version = 5;
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  // A put of a new key first looks for it: a filter over the newest rows answers without walking their list.
+  family.memtable_whole_key_filtering = true;
+  family.memtable_prefix_bloom_size_ratio = 0.1;
   family.write_buffer_size = std::max<size_t>(options.write_buffer_bytes / 2, 64 << 10);
   family.compression = rocksdb::kLZ4Compression;
   family.level_compaction_dynamic_level_bytes = true;

@@ -43,6 +43,16 @@ class Inbox {
     return !closed_;
   }
 
+  // Appends what comes until `deadline`, or until `out` has `count`.
+  void Gather(absl::Time deadline, size_t count, std::vector<T>& out) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return closed_ || items_.size() + out.size() >= count;
+    };
+    mutex_.AwaitWithDeadline(absl::Condition(&enough), deadline);
+    Take(out);
+  }
+
   // As Drain, for what still arrives after Close.
   void DrainLate(absl::Time deadline, std::vector<T>& out) {
     absl::MutexLock lock(&mutex_);
