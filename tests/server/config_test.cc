@@ -72,7 +72,7 @@ TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
   EXPECT_EQ(c.limits.record_bytes, 4194304u);
   EXPECT_EQ(c.limits.requests_in_flight, 16384u);
   EXPECT_EQ(c.limits.disk_reserve_bytes, 67108864u);
-  EXPECT_EQ(c.limits.clock_drift, std::chrono::milliseconds(500));
+  EXPECT_EQ(c.limits.clock_drift, std::chrono::milliseconds(2000));
   EXPECT_EQ(c.log.level, LogLevel::kInfo);
   EXPECT_EQ(c.log.format, LogFormat::kText);
 }
@@ -93,7 +93,7 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
                                              "[limits]\n"
                                              "value_bytes = \"64 KiB\"\n"
                                              "record_bytes = 200000\n"
-                                             "clock_drift_ms = 20\n"
+                                             "clock_drift_ms = 3000\n"
                                              "[log]\n"
                                              "level = \"error\"\n"
                                              "format = \"json\"\n")});
@@ -107,7 +107,7 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
   EXPECT_EQ(c.storage.durability, Durability::kMemory);
   EXPECT_EQ(c.limits.value_bytes, 65536u);
   EXPECT_EQ(c.limits.record_bytes, 200000u);
-  EXPECT_EQ(c.limits.clock_drift, std::chrono::milliseconds(20));
+  EXPECT_EQ(c.limits.clock_drift, std::chrono::milliseconds(3000));
   EXPECT_EQ(c.log.level, LogLevel::kError);
   EXPECT_EQ(c.log.format, LogFormat::kJson);
 }
