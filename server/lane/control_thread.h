@@ -38,7 +38,7 @@ class ControlThread {
   ~ControlThread() { Stop(); }
 
   void Receive(control::Message message) { inbox_.Push(std::move(message)); }
-  // A peer knows a newer layout: say hello now.
+  // A peer knows a newer layout. The next gossip, at most a second away, tells who has it and fetches it.
   void WantLayout() { inbox_.Push(LayoutWantedSomewhere{}); }
 
   // Asks for a change of the layout; `done` is called once, on the control thread: the view that has it, or
