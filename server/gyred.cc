@@ -223,8 +223,7 @@ absl::Status RunningNode::Serve() {
                            .calls_in_flight_max = config_.limits.requests_in_flight,
                            .incoming_link = [this](NodeId from, bool open) { links_.Incoming(from, open); },
                            .linked = [this](NodeId node) { return links_.Up(node); },
-                           .stats = [this] { return metrics_.Values(); },
-                           .log = [](const std::string& sentence) { spdlog::info("{}", sentence); }});
+                           .stats = [this] { return metrics_.Values(); }});
   auto servers = RpcServers::Start(
       *backend_, {config_.listen.client, config_.listen.peer, grpc::InsecureServerCredentials()});
   if (!servers.ok()) return servers.status();

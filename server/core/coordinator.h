@@ -108,6 +108,7 @@ class Coordinator {
   // coordinator_read.cc
   void BeginRead(const Turn& turn, Origin origin, GetCall call, Micros deadline);
   void SettleRead(const Turn& turn, OpId id, ReadOp& op);
+  void FailLost(const Turn& turn, OpId id, Origin origin, const Fanout& fanout);
   void Repair(const Turn& turn, const ReadOp& op) const;
   void BeginScan(const Turn& turn, Origin origin, ScanCall call, Micros deadline);
   void SettleScan(const Turn& turn, OpId id, ScanOp& op);

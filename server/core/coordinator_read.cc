@@ -54,15 +54,17 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
   SettleRead(turn, id, op);
 }
 
+// Too many replicas cannot answer. `origin` is copied: its operation ends here.
+void Coordinator::FailLost(const Turn& turn, OpId id, Origin origin, const Fanout& fanout) {
+  Fail(turn, origin,
+       absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+  ops_.erase(id);
+}
+
 void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
   const Fanout& fanout = op.gather.fanout();
+  if (fanout.verdict() == Verdict::kLost) return FailLost(turn, id, op.origin, fanout);
   if (fanout.verdict() == Verdict::kPending) return;
-  if (fanout.verdict() == Verdict::kLost) {
-    Fail(turn, op.origin,
-         absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
-    ops_.erase(id);
-    return;
-  }
   if (!op.replied) {
     op.replied = true;
     Record record;
@@ -139,13 +141,8 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
 
 void Coordinator::SettleScan(const Turn& turn, OpId id, ScanOp& op) {
   const Fanout& fanout = op.merge.fanout();
+  if (fanout.verdict() == Verdict::kLost) return FailLost(turn, id, op.origin, fanout);
   if (fanout.verdict() == Verdict::kPending) return;
-  if (fanout.verdict() == Verdict::kLost) {
-    Fail(turn, op.origin,
-         absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
-    ops_.erase(id);
-    return;
-  }
   absl::StatusOr<ScanMerge::Merged> merged = op.merge.Take(op.keyspace->conflict);
   absl::Status status = merged.status();
   ScanResult page;

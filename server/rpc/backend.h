@@ -32,7 +32,6 @@ struct Backend {
   std::function<void(NodeId, bool open)> incoming_link;  // a peer's link to this node was opened or ended
   std::function<bool(NodeId)> linked;                    // whether a node has a live link
   std::function<std::map<std::string, double>()> stats;  // counters by their name at /metrics
-  std::function<void(const std::string&)> log;
 };
 
 }  // namespace gyre
