@@ -406,8 +406,10 @@ class Cluster:
         return reply
 
     def drop_keyspace(self, name):
+        """Drops it, and returns when every running node knows that."""
         running = [node for node in self.nodes if node.running()]
-        running[0].admin.DropKeyspace(admin_pb2.DropKeyspaceRequest(name=name), timeout=CALL_SECONDS)
+        reply = running[0].admin.DropKeyspace(admin_pb2.DropKeyspaceRequest(name=name), timeout=CALL_SECONDS)
+        self.wait_epoch(reply.layout_epoch)
 
     def wait_epoch(self, epoch):
         for node in self.nodes:
