@@ -22,6 +22,9 @@ constexpr int kReconnectMaxMs = 1000;
 // reports a failure at once, so a call that begins later hears UNAVAILABLE: true as well, as nothing was
 // sent.
 constexpr int kTimeoutsPerConnect = 4;
+// What a stream may have sent before it was read. Fixed, for gRPC's way of finding one by itself sends a ping
+// and a window update for nearly every message.
+constexpr int kWindowBytes = 1 << 20;
 constexpr milliseconds kProbePauseFirst{25};
 constexpr milliseconds kProbePauseMax{1000};
 
@@ -33,6 +36,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, milliseco
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectFirstMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(kTimeoutsPerConnect * connect_timeout.count()));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/lane/answers.h"
+#include "server/lane/thread_name.h"
 #include "storage/format/meta_codec.h"
 
 namespace gyre {
@@ -65,13 +66,19 @@ void CommitThread::CommitNow(Batch batch) {
   to_lane_(Committed{std::move(status), std::move(batch.rows), batch.actor});
 }
 
+bool CommitThread::Start(std::function<void(Store&)> job) {
+  if (stopped_) return false;
+  jobs_.Push([this, job = std::move(job)] { job(store_); });
+  return true;
+}
+
 absl::Status CommitThread::Run(std::function<void(Store&)> job) {
-  if (stopped_) return absl::CancelledError("this node is shutting down");
   const auto done = std::make_shared<absl::Notification>();
-  jobs_.Push([this, &job, done] {
-    job(store_);
+  const auto run = [&job, done](Store& store) {
+    job(store);
     done->Notify();
-  });
+  };
+  if (!Start(run)) return absl::CancelledError("this node is shutting down");
   done->WaitForNotification();
   return absl::OkStatus();
 }
@@ -83,6 +90,7 @@ void CommitThread::Stop() {
 }
 
 void CommitThread::Loop() {
+  NameThisThread("commit");
   std::vector<Job> jobs;
   bool open = true;
   while (open) {

@@ -36,8 +36,9 @@ class CommitThread : public Disk {
   void ReadSums(SumRequest request) override;
   void Commit(Batch batch) override;
 
-  // Runs `job` between two batches and returns when it is done. After Stop: CANCELLED, and the job was not
-  // run.
+  // Runs `job` between two batches, on this object's thread. After Stop: false, and the job is not run.
+  bool Start(std::function<void(Store&)> job);
+  // The same, and returns when it is done. CANCELLED after Stop.
   absl::Status Run(std::function<void(Store&)> job);
 
   // Ends after what was pushed before. Idempotent.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/lane/thread_name.h"
 #include "storage/format/meta_codec.h"
 
 namespace gyre {
@@ -42,6 +43,7 @@ void ControlThread::Stop() {
 }
 
 void ControlThread::Loop() {
+  NameThisThread("control");
   std::vector<Item> items;
   bool open = true;
   while (open) {

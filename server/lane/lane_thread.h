@@ -11,6 +11,7 @@
 
 #include "server/lane/inbox.h"
 #include "server/lane/lane.h"
+#include "server/lane/thread_name.h"
 
 namespace gyre {
 
@@ -53,6 +54,7 @@ class LaneThread {
   static constexpr absl::Duration kLinger = absl::Microseconds(400);
 
   void Loop() {
+    NameThisThread("lane");
     std::vector<Input> inputs;
     while (inbox_.Drain(NextTurn(), inputs)) {
       // Many inputs at once tell that more are on their way. Taken into the same turn they share its messages

@@ -135,14 +135,24 @@ grpc::ServerUnaryReactor* AdminService::DropKeyspace(grpc::CallbackServerContext
   return Change(context, LayoutChange::Drop{request->name()}, request->name(), reply);
 }
 
+// Ends the call with what `job` returns. It runs on the disk's thread, for it may take long: a thread of gRPC
+// that waited for it would hold up all the others' calls.
+grpc::ServerUnaryReactor* AdminService::OnDisk(grpc::CallbackServerContext* context,
+                                               std::function<absl::Status(Store&)> job) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto run = [reactor, job = std::move(job)](Store& store) { reactor->Finish(ToGrpc(job(store))); };
+  if (!backend_.disk.Start(run)) reactor->Finish(ToGrpc(UnaryCalls::ShuttingDown()));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* context,
                                                 const v1::DigestsRequest* request, v1::DigestsReply* reply) {
   const std::shared_ptr<const View> view = backend_.state.view();
   if (view == nullptr) return Finished(context, NotFormed());
-  const int self = view->ring.IndexOf(backend_.self);
   reply->set_node(ToString(backend_.self));
-  absl::Status status;
-  const auto sum = [&](Store& store) {
+  return OnDisk(context, [this, view, request, reply](Store& store) {
+    const int self = view->ring.IndexOf(backend_.self);
+    absl::Status status;
     for (const KeyspaceSpec& keyspace : view->layout.keyspaces) {
       if (!request->keyspace().empty() && request->keyspace() != keyspace.name) continue;
       for (const ReplicaRange& range : ReplicaRangesOf(view->ring, static_cast<size_t>(keyspace.n))) {
@@ -160,9 +170,8 @@ grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* con
         }
       }
     }
-  };
-  const absl::Status ran = backend_.disk.Run(sum);
-  return Finished(context, ran.ok() ? status : ran);
+    return status;
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::Repair(grpc::CallbackServerContext* context,
@@ -221,16 +230,14 @@ grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* context,
                                                    const v1::NodeVerifyRequest*, v1::NodeVerifyReply* reply) {
   reply->set_node(ToString(backend_.self));
-  absl::Status status;
-  const absl::Status ran = backend_.disk.Run([&](Store& store) {
+  return OnDisk(context, [reply](Store& store) {
     const absl::StatusOr<Store::Verification> verified = store.Verify();
-    status = verified.status();
-    if (!verified.ok()) return;
+    if (!verified.ok()) return verified.status();
     reply->set_leaves(verified->leaves);
     reply->set_rows(verified->rows);
     reply->set_differences(verified->differences);
+    return absl::OkStatus();
   });
-  return Finished(context, ran.ok() ? status : ran);
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context,

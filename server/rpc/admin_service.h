@@ -49,6 +49,8 @@ class AdminService : public v1::Admin::CallbackService {
   template <typename What>
   grpc::ServerUnaryReactor* Change(grpc::CallbackServerContext* context, What what, std::string keyspace,
                                    v1::KeyspaceReply* reply);
+  grpc::ServerUnaryReactor* OnDisk(grpc::CallbackServerContext* context,
+                                   std::function<absl::Status(Store&)> job);
 
   Backend& backend_;
   std::shared_ptr<UnaryCalls> unary_;

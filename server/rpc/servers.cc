@@ -29,6 +29,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
   builder.SetResourceQuota(grpc::ResourceQuota("gyred").Resize(kQuotaBytes).SetMaxThreads(kThreadsMax));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second process on the port must fail
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnectionMax);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);  // peers ping every second
@@ -52,6 +54,7 @@ absl::StatusOr<std::unique_ptr<RpcServers>> RpcServers::Start(Backend& backend, 
   auto client_server = Listen(options.client_address, options.credentials, {&servers->kv_, &servers->admin_});
   if (!client_server.ok()) return client_server.status();
   servers->client_server_ = *std::move(client_server);
+  servers->parked_ = std::make_unique<ParkedPoller>();
   servers->SetServing(false);
   return servers;
 }
@@ -64,6 +67,7 @@ void RpcServers::Stop() {
   // Or the servers would wait for them for ever.
   kv_.EndCalls();
   admin_.EndCalls();
+  parked_.reset();
   const auto now = std::chrono::system_clock::now();
   for (const auto& [server, deadline] :
        {std::pair(&client_server_, now + kStopPatience), std::pair(&peer_server_, now)}) {

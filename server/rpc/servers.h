@@ -8,6 +8,7 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/kv_service.h"
+#include "server/rpc/parked_poller.h"
 #include "server/rpc/peer_service.h"
 
 namespace gyre {
@@ -38,6 +39,7 @@ class RpcServers {
   PeerService peers_;
   std::unique_ptr<grpc::Server> client_server_;
   std::unique_ptr<grpc::Server> peer_server_;
+  std::unique_ptr<ParkedPoller> parked_;
 };
 
 }  // namespace gyre
