@@ -209,7 +209,12 @@ class Database final : public Engine {
     const absl::ReaderMutexLock lock(&mutex_);
     if (!opened_) return Closed();
     assert(!writes.empty());
-    rocksdb::WriteBatch batch;
+    constexpr size_t kOverhead = 64;  // of one write, and of the batch
+    size_t bytes = kOverhead + note.size();
+    for (const EngineWrite& write : writes) {
+      bytes += kOverhead + write.key.size() + (write.value ? write.value->size() : 0);
+    }
+    rocksdb::WriteBatch batch(bytes);
     rocksdb::Status status;
     for (const EngineWrite& write : writes) {
       if (!status.ok()) break;

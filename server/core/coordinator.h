@@ -101,8 +101,8 @@ class Coordinator {
   void BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline);
   absl::Status PrepareWrite(const Turn& turn, WriteOp& op) const;
   void SettleGather(const Turn& turn, OpId id, WriteOp& op);
-  void ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record record);
-  void Store(const Turn& turn, OpId id, WriteOp& op, RecordBytes record);
+  void ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, Record record);
+  void Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record);
   void SettleWrite(const Turn& turn, OpId id, WriteOp& op);
   void FailWrite(const Turn& turn, OpId id, absl::Status status);
   // coordinator_read.cc

@@ -94,7 +94,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   if (op == nullptr) return;  // its deadline passed while it waited
   assert(!op->gather);
   if (!replica_.health().ok()) return FailWrite(turn, id, replica_.health());
-  const RowTable::Entry* row = replica_.rows().Find(op->row_key);
+  RowTable::Entry* const row = replica_.rows().Find(op->row_key);
   if (row == nullptr) return replica_.rows().Park(op->row_key, ResumeWrite{id}, turn.out);
   const absl::StatusOr<RecordBytes> base = MergeBytes(row->latest, op->found, op->keyspace->conflict);
   if (!base.ok()) return FailWrite(turn, id, base.status());
@@ -109,7 +109,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
     op->context_after =
         EncodeContext(ContextAfterWrite(record, known->dot, op->context ? &*op->context : nullptr),
                       op->keyspace->id, op->call.key);
-    return Store(turn, id, *op, *base);
+    return Store(turn, id, *op, *row, *base);
   }
   const uint64_t far_ahead = CounterOfMillis(turn.now.wall_ms + limits_.drift_ms);
   const bool unproven =
@@ -133,7 +133,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   if (op->context) replica_.NoticeOwnDots(row->latest, op->context->seen);
   // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
   if (unproven) op->context->has_own = false;
-  ChangeRow(turn, id, *op, std::move(record));
+  ChangeRow(turn, id, *op, *row, std::move(record));
 }
 
 void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
@@ -156,7 +156,7 @@ void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
   Resume(turn, id);
 }
 
-void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record record) {
+void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, Record record) {
   const CausalContext* context = op.context ? &*op.context : nullptr;
   const uint64_t floor = std::max(record.seen.Max(), context ? context->seen.Max() : 0);
   if (floor >= kCounterMax) {
@@ -169,8 +169,7 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record recor
   replica_.PersistClock(turn, dot ? 0 : floor);
   if (!dot) return waiting_for_clock_.push_back(id);
   const size_t siblings_before = record.versions.size();
-  const RowTable::Entry* row = replica_.rows().Find(op.row_key);
-  const size_t bytes_before = row->latest ? row->latest->size() : 0;
+  const size_t bytes_before = row.latest ? row.latest->size() : 0;
   if (op.is_delete) {
     ApplyDelete(record, *dot, *context, op.keyspace->conflict);
   } else {
@@ -197,13 +196,13 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, Record recor
                          " bytes, over the limit (limits.record_bytes); read it and write with its context"));
   }
   op.context_after = EncodeContext(ContextAfterWrite(record, *dot, context), op.keyspace->id, op.call.key);
-  Store(turn, id, op, std::move(bytes));
+  Store(turn, id, op, row, std::move(bytes));
 }
 
 // From here on the write may take effect whatever happens.
-void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RecordBytes record) {
+void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record) {
   op.quorum = Quorum(op.replicas.size(), op.need);
-  replica_.Commit(turn, turn.self, id, op.row_key, record);
+  replica_.Commit(turn, turn.self, id, op.row_key, row, record);
   for (const NodeId node : op.replicas.ids()) {
     if (node == turn.self) continue;
     if (turn.Up(node)) {

@@ -19,7 +19,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   if (!ParseRowKey(store.row_key, parts)) return answer(absl::StatusCode::kInvalidArgument);
   const KeyspaceSpec* keyspace = turn.view->Keyspace(parts.keyspace);
   if (keyspace == nullptr) return answer(absl::StatusCode::kFailedPrecondition);
-  const RowTable::Entry* row = rows_.Find(store.row_key);
+  RowTable::Entry* const row = rows_.Find(store.row_key);
   if (row == nullptr) {
     const std::string row_key = store.row_key;
     return rows_.Park(row_key, std::move(input), turn.out);
@@ -33,7 +33,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   }
   // Also what changes nothing must be durable before it is confirmed.
   if (*merged == row->latest && row->commits_pending == 0) return answer(absl::StatusCode::kOk);
-  Commit(turn, input.from, input.message.op, store.row_key, *std::move(merged));
+  Commit(turn, input.from, input.message.op, store.row_key, *row, *std::move(merged));
 }
 
 void Replica::NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs) {
@@ -67,11 +67,9 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) {
 }
 
 void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
-                     RecordBytes after) {
-  const RowTable::Entry* row = rows_.Find(row_key);
-  assert(row != nullptr);
-  turn.out.commits.push_back({asked_by, op, row_key, row->latest, after});
-  rows_.Change(row_key, std::move(after));
+                     RowTable::Entry& row, RecordBytes after) {
+  turn.out.commits.push_back({asked_by, op, row_key, row.latest, after});
+  rows_.Change(row, std::move(after));
 }
 
 void Replica::Committed(const Turn& turn, gyre::Committed batch) {

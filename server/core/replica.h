@@ -32,8 +32,9 @@ class Replica {
   // True once after the clock's state came back from disk: what waits for it should be tried again.
   bool TakeClockAdvanced() { return std::exchange(clock_advanced_, false); }
 
-  // Changes a row in hand and makes it durable; `asked_by` is told. REQUIRES: the row is in hand.
-  void Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RecordBytes after);
+  // Changes a row that rows() gave, and makes it durable; `asked_by` is told.
+  void Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RowTable::Entry& row,
+              RecordBytes after);
 
   // A record that knows more of this node's own writes than its row does shows that the row lost some: ends
   // the actor.

@@ -50,12 +50,11 @@ std::vector<Input> RowTable::LoadFailed(const std::string& row_key) {
   return parked;
 }
 
-void RowTable::Change(const std::string& row_key, RecordBytes after) {
-  Entry& entry = rows_.at(row_key);
-  assert(entry.loaded);
-  MakeBusy(entry);
-  entry.latest = std::move(after);
-  ++entry.commits_pending;
+void RowTable::Change(Entry& row, RecordBytes after) {
+  assert(row.loaded);
+  MakeBusy(row);
+  row.latest = std::move(after);
+  ++row.commits_pending;
 }
 
 void RowTable::ChangeCommitted(const std::string& row_key, const RecordBytes& after) {

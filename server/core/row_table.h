@@ -42,8 +42,8 @@ class RowTable {
   // The row could not be read: it is forgotten. Returns what was parked.
   std::vector<Input> LoadFailed(const std::string& row_key);
 
-  // Changes the row: `after` is its latest state, not yet durable.
-  void Change(const std::string& row_key, RecordBytes after);
+  // Changes a row that Find gave: `after` is its latest state, not yet durable.
+  void Change(Entry& row, RecordBytes after);
   // A change of before is durable.
   void ChangeCommitted(const std::string& row_key, const RecordBytes& after);
   // A change of before failed. Unless a later one builds on it, the row is forgotten and read anew when

@@ -188,24 +188,15 @@ uint64_t SeenCounter(std::string_view record, const Actor& actor) {
 
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs,
                                        ConflictRule rule) {
-  if (ours == theirs || (ours && theirs && *ours == *theirs)) return ours;
-  Record mine;
-  Record other;
-  if (ours) {
-    absl::StatusOr<Record> decoded = DecodeRecord(*ours);
-    if (!decoded.ok()) return decoded.status();
-    mine = *std::move(decoded);
-  }
-  if (theirs) {
-    absl::StatusOr<Record> decoded = DecodeRecord(*theirs);
-    if (!decoded.ok()) return decoded.status();
-    other = *std::move(decoded);
-  }
+  if (!theirs || ours == theirs || (ours && *ours == *theirs)) return ours;
+  const absl::StatusOr<Record> other = DecodeRecord(*theirs);
+  if (!other.ok()) return other.status();
   if (!ours) return theirs;
-  if (!theirs) return ours;
-  const Record merged = Merge(mine, other, rule);
-  if (merged == mine) return ours;
-  if (merged == other) return theirs;
+  const absl::StatusOr<Record> mine = DecodeRecord(*ours);
+  if (!mine.ok()) return mine.status();
+  const Record merged = Merge(*mine, *other, rule);
+  if (merged == *mine) return ours;
+  if (merged == *other) return theirs;
   return std::make_shared<const std::string>(EncodeRecord(merged));
 }
 

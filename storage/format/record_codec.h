@@ -30,7 +30,8 @@ absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 uint64_t SeenCounter(std::string_view record, const Actor& actor);
 
 // Merges two encoded records. Returns `ours` or `theirs` itself (no new bytes) when the merge equals it; an
-// absent side (nullptr) is the empty record. DATA_LOSS when either cannot be decoded.
+// absent side (nullptr) is the empty record. DATA_LOSS when a side that is looked at cannot be decoded:
+// `ours` is not when there is no `theirs`, nor are equal bytes.
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs, ConflictRule rule);
 
 // A 128-bit hash, as the Merkle tree sums it.

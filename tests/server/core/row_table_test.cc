@@ -56,8 +56,8 @@ TEST(RowTable, WhatIsCommittedLagsBehindWhatIsLatest) {
   const RecordBytes one = Bytes("1");
   const RecordBytes two = Bytes("2");
   rows.Loaded("k", zero);
-  rows.Change("k", one);
-  rows.Change("k", two);
+  rows.Change(*rows.Find("k"), one);
+  rows.Change(*rows.Find("k"), two);
   EXPECT_EQ(rows.Find("k")->latest, two);
   EXPECT_EQ(rows.Find("k")->committed, zero);
   EXPECT_EQ(rows.idle_bytes(), 0u) << "a row with changes under way never leaves";
@@ -73,7 +73,7 @@ TEST(RowTable, AChangeThatFailedLeavesARowToBeReadAnew) {
   Outbox out;
   rows.Park("k", ResumeWrite{1}, out);
   rows.Loaded("k", nullptr);
-  rows.Change("k", Bytes("1"));
+  rows.Change(*rows.Find("k"), Bytes("1"));
   rows.ChangeFailed("k");
   EXPECT_EQ(rows.Find("k"), nullptr);
   EXPECT_EQ(rows.size(), 0u);
@@ -85,8 +85,8 @@ TEST(RowTable, AFailedChangeThatALaterOneHoldsLeavesTheRowInHand) {
   rows.Park("k", ResumeWrite{1}, out);
   rows.Loaded("k", nullptr);
   const RecordBytes two = Bytes("12");
-  rows.Change("k", Bytes("1"));
-  rows.Change("k", two);
+  rows.Change(*rows.Find("k"), Bytes("1"));
+  rows.Change(*rows.Find("k"), two);
   rows.ChangeFailed("k");
   ASSERT_NE(rows.Find("k"), nullptr);
   EXPECT_EQ(rows.Find("k")->committed, nullptr);
@@ -125,7 +125,7 @@ TEST(RowTable, DropIdleKeepsWhatIsUnderWay) {
   RowTable rows(1 << 20);
   Load(rows, "idle");
   Load(rows, "changing");
-  rows.Change("changing", Bytes("1"));
+  rows.Change(*rows.Find("changing"), Bytes("1"));
   Outbox out;
   rows.Park("reading", ResumeWrite{1}, out);
   rows.DropIdle();

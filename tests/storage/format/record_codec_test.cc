@@ -289,10 +289,8 @@ TEST(MergeBytes, IsTheMergeOfTheRecords) {
 TEST(MergeBytes, FailsWhenASideIsRotten) {
   const RecordBytes good = Shared(Example());
   const auto rotten = std::make_shared<const std::string>(good->substr(1));
-  for (const auto& [ours, theirs] : {std::pair<RecordBytes, RecordBytes>{good, rotten},
-                                     {rotten, good},
-                                     {nullptr, rotten},
-                                     {rotten, nullptr}}) {
+  for (const auto& [ours, theirs] :
+       {std::pair<RecordBytes, RecordBytes>{good, rotten}, {rotten, good}, {nullptr, rotten}}) {
     EXPECT_EQ(MergeBytes(ours, theirs, ConflictRule::kSiblings).status().code(), absl::StatusCode::kDataLoss);
   }
 }
