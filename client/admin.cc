@@ -8,6 +8,7 @@
 #include "client/wire.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/kv.grpc.pb.h"
+#include "ring/token.h"
 
 namespace gyre {
 inline namespace sdk {
@@ -138,6 +139,13 @@ absl::StatusOr<ClusterInfo> AdminClient::ClusterStatus() {
     }
     info.nodes.push_back(std::move(node));
   }
+  for (const v1::Node& holder : topology.nodes()) {
+    for (const auto& [owed, hints] : holder.facts().hints_for()) {
+      for (NodeStatus& node : info.nodes) {
+        if (node.id == ToString(NodeId{owed})) node.hints_owed += hints;
+      }
+    }
+  }
   for (const v1::Keyspace& keyspace : topology.keyspaces()) info.keyspaces.push_back(KeyspaceOf(keyspace));
   return info;
 }
@@ -229,6 +237,24 @@ absl::StatusOr<RepairTotals> AdminClient::Repair(Repairing what) {
                       .records_sent = reply->records_sent(),
                       .bytes_sent = reply->bytes_sent(),
                       .hash_bytes = reply->hash_bytes()};
+}
+
+absl::StatusOr<HolderHints> AdminClient::Hints(bool wait) {
+  const auto stubs = Reach();
+  if (!stubs.ok()) return stubs.status();
+  v1::HintsRequest request;
+  request.set_wait(wait);
+  const auto reply = (*stubs)->Call(&v1::Admin::Stub::Hints, request);
+  if (!reply.ok()) return reply.status();
+  HolderHints held{.counted = reply->counted(), .hints = {}};
+  for (const v1::HintsFor& wire : reply->hints()) {
+    held.hints.push_back({.holder = reply->node(),
+                          .node = wire.node(),
+                          .hints = wire.hints(),
+                          .bytes = wire.bytes(),
+                          .delivered = wire.delivered()});
+  }
+  return held;
 }
 
 absl::StatusOr<RecordDump> AdminClient::NodeDump(const std::string& keyspace, const std::string& key) {

@@ -27,11 +27,12 @@ struct NodeStatus {
   std::string state;  // "up", "suspect" or "down", as the asked node sees it
   bool member = false;
   std::vector<uint64_t> tokens;
-  double owned = 0;       // fraction of the ring
-  double replicated = 0;  // fraction of the default keyspace's rows
-  uint64_t keys = 0;      // an estimate
-  uint64_t bytes = 0;     // on disk
-  uint64_t hints_held = 0;
+  double owned = 0;         // fraction of the ring
+  double replicated = 0;    // fraction of the default keyspace's rows
+  uint64_t keys = 0;        // an estimate
+  uint64_t bytes = 0;       // on disk
+  uint64_t hints_held = 0;  // for others
+  uint64_t hints_owed = 0;  // held by others for it
   std::string version;
 };
 struct KeyspaceInfo {
@@ -110,6 +111,19 @@ struct RepairTotals {
   uint64_t hash_bytes = 0;
 };
 
+// What one node holds for another, to be delivered when that is up.
+struct HintsHeld {
+  std::string holder;
+  std::string node;
+  uint64_t hints = 0;
+  uint64_t bytes = 0;
+  uint64_t delivered = 0;  // since the holder started
+};
+struct HolderHints {
+  bool counted = false;  // false: the node has just started and does not know them all yet
+  std::vector<HintsHeld> hints;
+};
+
 class AdminClient {
  public:
   // The first of `endpoints` (HOST:PORT) that answers is asked.
@@ -126,6 +140,8 @@ class AdminClient {
   absl::StatusOr<std::vector<RangeDigest>> Digests(const std::string& keyspace);
   enum class Repairing { kLook, kStart, kStartAndWait };
   absl::StatusOr<RepairTotals> Repair(Repairing what);
+  // With `wait`, when all hints of now are delivered or the time is nearly over.
+  absl::StatusOr<HolderHints> Hints(bool wait);
   absl::StatusOr<RecordDump> NodeDump(const std::string& keyspace, const std::string& key);
   absl::StatusOr<Verification> NodeVerify();
   absl::StatusOr<NodeCounters> NodeStats();

@@ -50,6 +50,7 @@ struct Config {
     size_t siblings = 0;
     size_t record_bytes = 0;  // at least a value and 64 KiB
     size_t requests_in_flight = 0;
+    uint64_t hint_bytes = 0;
     uint64_t disk_reserve_bytes = 0;
     std::chrono::milliseconds clock_drift{0};
   } limits;

@@ -65,6 +65,7 @@ NodeLimits LimitsOf(const Config& config) {
           .siblings = config.limits.siblings,
           .record_bytes = config.limits.record_bytes,
           .calls_in_flight = config.limits.requests_in_flight,
+          .hint_bytes = config.limits.hint_bytes,
           .drift_ms = static_cast<uint64_t>(config.limits.clock_drift.count())};
 }
 
@@ -173,8 +174,13 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
       .facts =
           [this] {
             const Engine::Size size = engine_->EstimateSize();
+            std::map<NodeId, uint64_t> hints_for;
+            for (const auto& [node, hints] : lane_stats_.hints()) {
+              if (hints.hints > 0) hints_for[node] = hints.hints;
+            }
             return NodeFactsValue{.keys = size.keys,
                                   .bytes = size.bytes,
+                                  .hints_for = std::move(hints_for),
                                   .unequal_ranges = lane_stats_.unequal_ranges,
                                   .version = std::string(kGyredVersion)};
           },

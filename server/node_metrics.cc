@@ -14,6 +14,9 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   const auto gauge = [&](const char* name, const char* help, auto read) {
     metrics.AddCallback(Metrics::Kind::kGauge, name, help, [read] { return static_cast<double>(read()); });
   };
+  const auto total = [&](const char* name, const char* help, auto read) {
+    metrics.AddCallback(Metrics::Kind::kCounter, name, help, [read] { return static_cast<double>(read()); });
+  };
   RpcCounters& rpc = parts.counters;
   count("gyre_session_calls_total", "Calls received on session streams.", rpc.session_calls);
   count("gyre_unary_calls_total", "Calls received one by one.", rpc.unary_calls);
@@ -32,6 +35,20 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   LaneStats& lane = parts.lane;
   gauge("gyre_calls_in_flight", "Calls that this node works on.",
         [&lane] { return lane.calls_in_flight.load(); });
+  gauge("gyre_hints_held", "Hints that this node holds for others.",
+        [&lane] { return lane.hints_held.load(); });
+  gauge("gyre_hints_held_bytes", "Bytes of these hints.", [&lane] {
+    uint64_t bytes = 0;
+    for (const auto& [node, hints] : lane.hints()) bytes += hints.bytes;
+    return bytes;
+  });
+  total("gyre_hints_delivered_total", "Hints that were delivered, and erased.", [&lane] {
+    uint64_t delivered = 0;
+    for (const auto& [node, hints] : lane.hints()) delivered += hints.delivered;
+    return delivered;
+  });
+  count("gyre_hints_refused_total", "Hints refused at the limit: anti-entropy does their work.",
+        lane.hints_refused);
   count("gyre_repair_rounds_total", "Rounds of anti-entropy that ended.", lane.exchange_rounds);
   count("gyre_repair_ranges_compared_total", "Ranges whose sums were compared with a peer's.",
         lane.ranges_compared);
@@ -43,9 +60,6 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
         [&lane] { return lane.unequal_ranges.load(); });
 
   CommitThread& disk = parts.disk;
-  const auto total = [&](const char* name, const char* help, auto read) {
-    metrics.AddCallback(Metrics::Kind::kCounter, name, help, [read] { return static_cast<double>(read()); });
-  };
   total("gyre_commit_batches_total", "Batches made durable, or tried.", [&disk] { return disk.batches(); });
   total("gyre_commit_rows_total", "Rows in these batches.", [&disk] { return disk.rows(); });
   total("gyre_commit_failures_total", "Batches that could not be made durable.",

@@ -28,6 +28,8 @@ bool IsSnapshotKey(const EngineWrite& write) {
   return write.table == Table::kMeta && std::string_view(write.key).starts_with(kMetaSums);
 }
 
+Table TableOf(std::string_view row_key) { return IsHintKey(row_key) ? Table::kHints : Table::kRows; }
+
 uint64_t BytesOf(std::span<const EngineWrite> writes) {
   uint64_t bytes = 0;
   for (const EngineWrite& write : writes) bytes += write.key.size() + (write.value ? write.value->size() : 0);
@@ -41,7 +43,7 @@ absl::Status Store::Commit(std::span<const RowWrite> rows, std::span<const Engin
   if (rows.empty() && others.empty()) return absl::OkStatus();
   std::vector<EngineWrite> batch;
   batch.reserve(rows.size() + others.size() + 1);
-  for (const RowWrite& row : rows) batch.push_back({Table::kRows, row.row_key, row.after});
+  for (const RowWrite& row : rows) batch.push_back({TableOf(row.row_key), row.row_key, row.after});
   for (const EngineWrite& other : others) {
     assert(other.table != Table::kRows);
     assert(!IsSnapshotKey(other));
@@ -79,6 +81,7 @@ std::vector<Store::Delta> Store::DeltasOf(std::span<const RowWrite> rows) {
   std::vector<Delta> deltas;
   deltas.reserve(rows.size());
   for (const RowWrite& row : rows) {
+    if (IsHintKey(row.row_key)) continue;  // no replica's business
     RowKeyParts parts;
     const bool whole = ParseRowKey(row.row_key, parts);
     assert(whole);
@@ -152,15 +155,23 @@ Store::Sums& Store::SumsOf(uint32_t keyspace) {
 }
 
 std::vector<absl::StatusOr<RecordBytes>> Store::ReadRows(std::span<const std::string> row_keys) {
-  std::vector<absl::StatusOr<RecordBytes>> rows;
-  rows.reserve(row_keys.size());
-  for (absl::StatusOr<std::string>& value : engine_.MultiGet(Table::kRows, row_keys)) {
-    if (value.ok()) {
-      rows.push_back(std::make_shared<const std::string>(*std::move(value)));
-    } else if (absl::IsNotFound(value.status())) {
-      rows.push_back(RecordBytes());
-    } else {
-      rows.push_back(value.status());
+  std::vector<absl::StatusOr<RecordBytes>> rows(row_keys.size(), RecordBytes());
+  for (const Table table : {Table::kRows, Table::kHints}) {
+    std::vector<std::string> keys;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < row_keys.size(); ++i) {
+      if (TableOf(row_keys[i]) != table) continue;
+      keys.push_back(row_keys[i]);
+      places.push_back(i);
+    }
+    if (keys.empty()) continue;
+    std::vector<absl::StatusOr<std::string>> values = engine_.MultiGet(table, keys);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (values[i].ok()) {
+        rows[places[i]] = std::make_shared<const std::string>(*std::move(values[i]));
+      } else if (!absl::IsNotFound(values[i].status())) {
+        rows[places[i]] = values[i].status();
+      }
     }
   }
   return rows;

@@ -40,7 +40,7 @@ const Floor kFloors[] = {
     {"server/core/",
      {"server/core/", "ring/", "storage/causal/", "storage/format/"},
      {"absl/container/", "absl/status/", "absl/hash/"}},
-    {"server/lane/", {"server/lane/", "server/core/", "ring/", "storage/"}, {"absl/"}},
+    {"server/lane/", {"server/lane/", "server/core/", "ring/", "storage/"}, {"absl/", "pthread.h"}},
     {"server/rpc/",
      {"server/rpc/", "server/lane/", "server/core/", "ring/", "storage/causal/", "storage/format/", "proto/"},
      {"absl/", "grpc/", "grpcpp/", "google/protobuf/", "spdlog/"}},

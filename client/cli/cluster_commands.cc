@@ -1,4 +1,4 @@
-// cluster status, ring, digests, repair.
+// cluster status, ring, digests, hints, repair.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -35,8 +35,7 @@ void PrintTable(const Session& session, const std::vector<std::vector<std::strin
   }
 }
 
-// Nodes tell what they hold, not for whom; so what each is owed is known only when nobody holds anything.
-Json NodeJson(const NodeStatus& node, bool any_hints) {
+Json NodeJson(const NodeStatus& node) {
   return {{"id", node.id},
           {"address", node.address},
           {"zone", node.zone},
@@ -49,7 +48,7 @@ Json NodeJson(const NodeStatus& node, bool any_hints) {
           {"keys", node.keys},
           {"bytes", node.bytes},
           {"hints_held", node.hints_held},
-          {"hints_owed", any_hints ? Json(nullptr) : Json(0)},
+          {"hints_owed", node.hints_owed},
           {"version", node.version}};
 }
 
@@ -58,9 +57,7 @@ void Status(Session& session) {
   if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
   if (session.json) {
     Json nodes = Json::array();
-    const bool any_hints = std::any_of(info->nodes.begin(), info->nodes.end(),
-                                       [](const NodeStatus& node) { return node.hints_held > 0; });
-    for (const NodeStatus& node : info->nodes) nodes.push_back(NodeJson(node, any_hints));
+    for (const NodeStatus& node : info->nodes) nodes.push_back(NodeJson(node));
     return session.Print(Json{{"cluster", ToHex(info->cluster_id)},
                               {"layout", {{"version", info->layout_epoch}, {"digest", info->layout_digest}}},
                               {"active_layouts", info->active_layouts},
@@ -71,11 +68,12 @@ void Status(Session& session) {
                 "  layout " + std::to_string(info->layout_epoch) + "  " +
                 (info->converged ? "converged" : "not converged"));
   std::vector<std::vector<std::string>> rows = {
-      {"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "BYTES", "HINTS"}};
+      {"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "BYTES", "HINTS HELD", "OWED"}};
   for (const NodeStatus& node : info->nodes) {
     rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, node.state,
                     std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
-                    std::to_string(node.bytes), std::to_string(node.hints_held)});
+                    std::to_string(node.bytes), std::to_string(node.hints_held),
+                    std::to_string(node.hints_owed)});
   }
   PrintTable(session, rows);
 }
@@ -175,6 +173,76 @@ void Repair(Session& session, bool wait) {
   PrintTable(session, rows);
 }
 
+// What each member that can be reached holds for others. Those that are down are left out: what they hold is
+// delivered once they are back.
+absl::StatusOr<HolderHints> HintsOfAll(Session& session, bool wait) {
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return info.status();
+  HolderHints all{.counted = true, .hints = {}};
+  for (const NodeStatus& node : info->nodes) {
+    if (!node.member || node.state != "up") continue;
+    const auto held = AdminClient({node.address}, session.timeout).Hints(wait);
+    if (!held.ok()) {
+      return absl::Status(held.status().code(),
+                          "node " + node.id + ": " + std::string(held.status().message()));
+    }
+    all.counted = all.counted && held->counted;
+    all.hints.insert(all.hints.end(), held->hints.begin(), held->hints.end());
+  }
+  return all;
+}
+
+// Whether all that was held at `begin` is delivered: nothing is held any more, or as much was delivered
+// since.
+bool AllDelivered(const HolderHints& begin, const HolderHints& now) {
+  if (!begin.counted || !now.counted) return false;
+  return std::ranges::all_of(now.hints, [&](const HintsHeld& held) {
+    if (held.hints == 0) return true;
+    const auto before = std::ranges::find_if(
+        begin.hints, [&](const HintsHeld& b) { return b.holder == held.holder && b.node == held.node; });
+    return before == begin.hints.end() || held.delivered >= before->delivered + before->hints;
+  });
+}
+
+uint64_t Delivered(const HolderHints& all) {
+  uint64_t delivered = 0;
+  for (const HintsHeld& held : all.hints) delivered += held.delivered;
+  return delivered;
+}
+
+void Hints(Session& session, bool wait) {
+  constexpr std::chrono::minutes kWithoutProgress{1};
+  auto begin = HintsOfAll(session, false);
+  auto now = begin;
+  auto progress_at = std::chrono::steady_clock::now();
+  while (wait && now.ok() && !AllDelivered(*begin, *now)) {
+    if (std::chrono::steady_clock::now() - progress_at > kWithoutProgress) {
+      return session.Fail(
+          absl::UnavailableError("no hint was delivered for a minute: is a node down? Look with: gyre "
+                                 "cluster status"),
+          Effect::kRead);
+    }
+    auto next = HintsOfAll(session, true);
+    if (next.ok() && Delivered(*next) != Delivered(*now)) progress_at = std::chrono::steady_clock::now();
+    now = std::move(next);
+    if (now.ok() && !begin->counted) begin = now;
+  }
+  if (!now.ok()) return session.Fail(now.status(), Effect::kRead);
+  Json pairs = Json::array();
+  std::vector<std::vector<std::string>> rows = {{"HOLDER", "FOR", "HINTS", "BYTES", "DELIVERED"}};
+  for (const HintsHeld& held : now->hints) {
+    pairs.push_back({{"holder", held.holder},
+                     {"node", held.node},
+                     {"hints", held.hints},
+                     {"bytes", held.bytes},
+                     {"delivered", held.delivered}});
+    rows.push_back({held.holder, held.node, std::to_string(held.hints), std::to_string(held.bytes),
+                    std::to_string(held.delivered)});
+  }
+  if (session.json) return session.Print(pairs);
+  PrintTable(session, rows);
+}
+
 }  // namespace
 
 void AddClusterCommands(CLI::App& app, Session& session) {
@@ -185,6 +253,10 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   cluster->add_subcommand("ring", "members and tokens")->callback([&session] { RingOf(session); });
   cluster->add_subcommand("digests", "the Merkle sum of each range on each member: equal sums, equal data")
       ->callback([&session] { Digests(session); });
+  CLI::App* hints = cluster->add_subcommand("hints", "what members hold for others that missed writes");
+  const auto wait_hints = std::make_shared<bool>(false);
+  hints->add_flag("--wait", *wait_hints, "until all hints of now are delivered");
+  hints->callback([&session, wait_hints] { Hints(session, *wait_hints); });
   CLI::App* repair = cluster->add_subcommand("repair", "compare all replicas now, and make them equal");
   const auto wait = std::make_shared<bool>(false);
   repair->add_flag("--wait", *wait, "until what differs is made equal");

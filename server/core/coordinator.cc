@@ -15,9 +15,9 @@ void Coordinator::Begin(const Turn& turn, Origin origin, Call call, Micros deadl
         turn, origin,
         absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others"));
   }
-  if (ops_.size() >= limits_.calls_in_flight) {
+  if (calls_in_flight() >= limits_.calls_in_flight) {
     return Fail(turn, origin,
-                absl::ResourceExhaustedError("this node works on " + std::to_string(ops_.size()) +
+                absl::ResourceExhaustedError("this node works on " + std::to_string(calls_in_flight()) +
                                              " calls already, its limit; send more slowly"));
   }
   if (auto* put = std::get_if<PutCall>(&call))
@@ -121,8 +121,10 @@ void Coordinator::OnTimer(const Turn& turn, OpId id) {
     return;
   }
   if (auto* write = Find<WriteOp>(id)) {
-    Fail(turn, write->origin, WriteTimedOut(write->quorum));
-  } else if (auto* read = Find<ReadOp>(id)) {
+    if (!write->replied) Fail(turn, write->origin, WriteTimedOut(write->quorum));
+    return EndWrite(turn, id);
+  }
+  if (auto* read = Find<ReadOp>(id)) {
     if (!read->replied) Fail(turn, read->origin, ReadTimedOut(read->gather.fanout().quorum()));
     if (read->replied) Repair(turn, *read);
   } else if (auto* scan = Find<ScanOp>(id)) {

@@ -1,10 +1,12 @@
 // The coordinator's half of the protocol: clients' calls, from the first check to the one reply.
 //
 // A put or delete is coordinated by a primary replica of its key: it changes its own row and sends the whole
-// record to the others. A get or scan is coordinated by any node.
+// record to the others. Where no primary can be reached a fallback does the same with its hint. Whoever did
+// not confirm is owed a hint. A get or scan is coordinated by any node.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,9 +49,11 @@ class Coordinator {
   void PeerLost(const Turn& turn, NodeId node);
   void ClockAdvanced(const Turn& turn);  // writes that waited for the clock go on
   void Tick(const Turn& turn);
+  // From now on no late answer is waited for.
+  void Drain(const Turn& turn);
 
   std::optional<Micros> next_deadline() const;
-  size_t calls_in_flight() const { return ops_.size(); }
+  size_t calls_in_flight() const { return ops_.size() - lingering_; }
   size_t timers() const { return alarms_.size(); }
 
  private:
@@ -62,14 +66,17 @@ class Coordinator {
     bool is_delete = false;
     PutCall call;  // of a delete: without value
     std::string row_key;
-    ReplicaSet replicas;
+    std::string own_key;  // of what this node changes: the row, or as a fallback its hint
+    ReplicaSet replicas;  // and who stands in for them
     int need = 0;
     uint64_t expires_ms = 0;
     std::optional<CausalContext> context;
     std::optional<Gather> gather;  // the quorum read before the write, if it needs one
     RecordBytes found;             // what that found
     Quorum quorum;                 // of the stores; without replicas until they are sent
+    RecordBytes record;            // what is stored
     std::string context_after;     // encoded
+    bool replied = false;          // kept for late answers: who does not confirm is owed a hint
   };
   struct ReadOp {
     Origin origin;
@@ -103,7 +110,9 @@ class Coordinator {
   void SettleGather(const Turn& turn, OpId id, WriteOp& op);
   void ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, Record record);
   void Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record);
+  absl::StatusOr<RecordBytes> BaseOf(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry*& row);
   void SettleWrite(const Turn& turn, OpId id, WriteOp& op);
+  void EndWrite(const Turn& turn, OpId id);
   void FailWrite(const Turn& turn, OpId id, absl::Status status);
   // coordinator_read.cc
   void BeginRead(const Turn& turn, Origin origin, GetCall call, Micros deadline);
@@ -131,6 +140,9 @@ class Coordinator {
   }
   void AlarmAt(Micros when, OpId id);
 
+  // Writes that were replied to and still wait for answers: beyond these the oldest waits no more.
+  static constexpr size_t kLingeringMax = 8192;
+
   struct Alarm {
     Micros when;
     OpId id = 0;
@@ -143,6 +155,9 @@ class Coordinator {
   absl::flat_hash_map<OpId, std::unique_ptr<Op>> ops_;
   std::vector<Alarm> alarms_;  // a heap, the earliest first; some of operations that ended
   std::vector<OpId> waiting_for_clock_;
+  std::deque<OpId> lingerers_;  // in the order of their replies; some ended
+  size_t lingering_ = 0;
+  bool draining_ = false;
   LatencyQuantile fetch_latency_;
   ReplicaRangesCache ranges_;
 };

@@ -46,6 +46,20 @@ absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<Replic
   return need;
 }
 
+ReplicaSet HoldersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict) {
+  ReplicaSet holders = ReplicaSet::Of(*turn.view, keyspace, token);
+  if (strict) return holders;
+  const std::span<const MemberIndex> preferences = turn.view->ring.Preferences(token);
+  size_t next = static_cast<size_t>(holders.size());
+  for (int slot = 0; slot < holders.size(); ++slot) {
+    if (turn.Up(holders[slot])) continue;
+    while (next < preferences.size() && !turn.Up(turn.view->ring.members()[preferences[next]].id)) ++next;
+    if (next == preferences.size()) break;
+    holders.StandIn(slot, turn.view->ring.members()[preferences[next++]].id);
+  }
+  return holders;
+}
+
 absl::Status CheckKey(const std::string& key) {
   if (key.empty()) return absl::InvalidArgumentError("key is empty; it must have 1 to 4096 bytes");
   if (key.size() > kKeyBytesMax) {
@@ -67,16 +81,21 @@ absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::st
 
 std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need) {
   int reachable = 0;
+  int fallbacks = 0;
   std::string missing;
-  for (const NodeId node : replicas.ids()) {
+  for (int slot = 0; slot < replicas.size(); ++slot) {
+    const NodeId node = replicas.primary(slot);
     if (turn.Up(node)) {
       ++reachable;
-    } else {
-      missing += (missing.empty() ? "" : ", ") + ToString(node);
+      continue;
     }
+    if (replicas.hint_for(slot) && turn.Up(replicas[slot])) ++fallbacks;
+    missing += (missing.empty() ? "" : ", ") + ToString(node);
   }
   return std::to_string(need) + " of " + std::to_string(replicas.size()) + " replicas are needed but only " +
-         std::to_string(reachable) + " can be reached (down: " + missing + ")";
+         std::to_string(reachable) + " can be reached" +
+         (fallbacks > 0 ? ", and " + std::to_string(fallbacks) + " in their place" : std::string()) +
+         " (down: " + missing + ")";
 }
 
 }  // namespace gyre

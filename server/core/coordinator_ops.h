@@ -25,6 +25,11 @@ absl::Status ReadTimedOut(const Quorum& quorum);
 absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
                                    const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas);
 
+// The replicas of a key. Unless `strict`, for each that cannot be reached the next node of the preference
+// list that can stands in, as far as there are such nodes (a sloppy quorum: DeCandia et al., "Dynamo",
+// section 4.6).
+ReplicaSet HoldersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict);
+
 // OK, or INVALID_ARGUMENT: a key must have 1 to kKeyBytesMax bytes.
 absl::Status CheckKey(const std::string& key);
 // The keyspace of a call, or INVALID_ARGUMENT. The empty name stands for "default".

@@ -35,7 +35,7 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
   if (!keyspace.ok()) return Fail(turn, origin, keyspace.status());
   if (absl::Status status = CheckKey(call.key); !status.ok()) return Fail(turn, origin, std::move(status));
   const Token token = TokenOf(call.key);
-  const ReplicaSet replicas = ReplicaSet::Of(*turn.view, **keyspace, token);
+  const ReplicaSet replicas = HoldersOf(turn, **keyspace, token, call.strict);
   const absl::StatusOr<int> need = NeededReplicas("r", call.r, (*keyspace)->r, **keyspace, replicas.size());
   if (!need.ok()) return Fail(turn, origin, need.status());
   const OpId id = next_op_++;

@@ -28,21 +28,30 @@ void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool
   WriteOp op = {.origin = origin, .view = turn.view, .is_delete = is_delete, .call = std::move(call)};
   if (absl::Status status = PrepareWrite(turn, op); !status.ok())
     return Fail(turn, origin, std::move(status));
-  if (op.replicas.SlotOf(turn.self) < 0) {
-    const auto ids = op.replicas.ids();
-    const auto to = std::find_if(ids.begin(), ids.end(), [&](NodeId node) { return turn.Up(node); });
-    assert(to != ids.end());  // enough of them are up
+  // A primary, or where none is up, who stands in for one.
+  const int own = op.replicas.SlotOf(turn.self);
+  int best = -1;
+  for (int slot = 0; slot < op.replicas.size(); ++slot) {
+    if (!turn.Up(op.replicas[slot])) continue;
+    if (best < 0 || (op.replicas.hint_for(best) && !op.replicas.hint_for(slot))) best = slot;
+  }
+  assert(best >= 0);  // enough of them are up
+  const bool coordinates = own >= 0 && (!op.replicas.hint_for(own) || op.replicas.hint_for(best));
+  if (!coordinates) {
+    const NodeId to = op.replicas[best];
     if (origin.forwarded_by) {
       return Fail(turn, origin,
                   absl::UnavailableError("the nodes disagree on who holds this key: a new layout is on "
                                          "its way. Nothing was changed; try again"));
     }
-    if (!is_delete) return Forward(turn, origin, *to, std::move(op.call), deadline);
-    return Forward(turn, origin, *to,
+    if (!is_delete) return Forward(turn, origin, to, std::move(op.call), deadline);
+    return Forward(turn, origin, to,
                    DeleteCall{std::move(op.call.keyspace), std::move(op.call.key), op.call.w, op.call.strict,
                               std::move(op.call.context)},
                    deadline);
   }
+  const NodeId hint_for = op.replicas.hint_for(own);
+  op.own_key = hint_for ? MakeHintKey(hint_for.value, op.row_key) : op.row_key;
   const OpId id = next_op_++;
   Add(id, std::move(op), deadline);
   Resume(turn, id);
@@ -78,7 +87,7 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
   }
   const Token token = TokenOf(op.call.key);
   op.row_key = MakeRowKey(op.keyspace->id, token.value, op.call.key);
-  op.replicas = ReplicaSet::Of(*turn.view, *op.keyspace, token);
+  op.replicas = HoldersOf(turn, *op.keyspace, token, op.call.strict);
   absl::StatusOr<int> need = NeededReplicas("w", op.call.w, op.keyspace->w, *op.keyspace, op.replicas.size());
   if (!need.ok()) return need.status();
   op.need = *need;
@@ -94,10 +103,10 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   if (op == nullptr) return;  // its deadline passed while it waited
   assert(!op->gather);
   if (!replica_.health().ok()) return FailWrite(turn, id, replica_.health());
-  RowTable::Entry* const row = replica_.rows().Find(op->row_key);
-  if (row == nullptr) return replica_.rows().Park(op->row_key, ResumeWrite{id}, turn.out);
-  const absl::StatusOr<RecordBytes> base = MergeBytes(row->latest, op->found, op->keyspace->conflict);
+  RowTable::Entry* row = nullptr;
+  const absl::StatusOr<RecordBytes> base = BaseOf(turn, id, *op, row);
   if (!base.ok()) return FailWrite(turn, id, base.status());
+  if (row == nullptr) return;  // it waits for a row
   Record record;
   if (*base != nullptr) {
     absl::StatusOr<Record> decoded = DecodeRecord(**base);
@@ -134,6 +143,31 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
   if (unproven) op->context->has_own = false;
   ChangeRow(turn, id, *op, *row, std::move(record));
+}
+
+// What the write builds on, and the row that it changes; without the row (and a meaning) while one must be
+// read first. A fallback mints on all its hints of the key, or its vector would claim what only another hint
+// holds.
+absl::StatusOr<RecordBytes> Coordinator::BaseOf(const Turn& turn, OpId id, WriteOp& op,
+                                                RowTable::Entry*& row) {
+  RowTable& rows = replica_.rows();
+  RowTable::Entry* const own = rows.Find(op.own_key);
+  if (own == nullptr) {
+    rows.Park(op.own_key, ResumeWrite{id}, turn.out);
+    return RecordBytes();
+  }
+  absl::StatusOr<RecordBytes> base = MergeBytes(own->latest, op.found, op.keyspace->conflict);
+  for (int slot = 0; slot < op.replicas.size() && op.own_key != op.row_key && base.ok(); ++slot) {
+    const std::string hint_key = MakeHintKey(op.replicas.primary(slot).value, op.row_key);
+    const RowTable::Entry* const hint = rows.Find(hint_key);
+    if (hint == nullptr) {
+      rows.Park(hint_key, ResumeWrite{id}, turn.out);
+      return RecordBytes();
+    }
+    base = MergeBytes(*base, hint->latest, op.keyspace->conflict);
+  }
+  row = own;
+  return base;
 }
 
 void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
@@ -202,13 +236,17 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::En
 // From here on the write may take effect whatever happens.
 void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record) {
   op.quorum = Quorum(op.replicas.size(), op.need);
-  replica_.Commit(turn, turn.self, id, op.row_key, row, record);
-  for (const NodeId node : op.replicas.ids()) {
+  op.record = record;
+  replica_.Commit(turn, turn.self, id, op.own_key, row, record);
+  for (int slot = 0; slot < op.replicas.size(); ++slot) {
+    const NodeId node = op.replicas[slot];
     if (node == turn.self) continue;
     if (turn.Up(node)) {
-      turn.Send(node, id, peer::StoreRow{.row_key = op.row_key, .record = record});
+      turn.Send(
+          node, id,
+          peer::StoreRow{.row_key = op.row_key, .record = record, .hint_for = op.replicas.hint_for(slot)});
     } else {
-      op.quorum.No(op.replicas.SlotOf(node));
+      op.quorum.No(slot);
     }
   }
   SettleWrite(turn, id, op);
@@ -228,22 +266,55 @@ void Coordinator::StoreReply(const Turn& turn, NodeId from, OpId id, absl::Statu
 }
 
 void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
-  switch (op.quorum.verdict()) {
-    case Verdict::kPending:
-      return;
-    case Verdict::kMet:
-      Reply(
-          turn, op.origin,
-          {.result = WriteResult{
-               .context = std::move(op.context_after), .acks = op.quorum.acks(), .is_delete = op.is_delete}});
-      break;
-    case Verdict::kLost:
+  if (op.quorum.verdict() == Verdict::kPending) return;
+  if (!op.replied) {
+    if (op.quorum.verdict() == Verdict::kMet) {
+      int fallbacks = 0;
+      for (int slot = 0; slot < op.replicas.size(); ++slot) {
+        if (op.replicas.hint_for(slot) && op.quorum.SaidYes(slot)) ++fallbacks;
+      }
+      Reply(turn, op.origin,
+            {.result = WriteResult{.context = std::move(op.context_after),
+                                   .acks = op.quorum.acks(),
+                                   .fallbacks = fallbacks,
+                                   .is_delete = op.is_delete}});
+    } else {
       Fail(turn, op.origin,
            OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +
                           " replicas confirmed the write and too many of the others failed"));
-      break;
+    }
+    op.replied = true;
+    ++lingering_;
+    while (!lingerers_.empty() && !ops_.contains(lingerers_.front())) lingerers_.pop_front();
+    if (!op.quorum.all_answered()) lingerers_.push_back(id);
   }
+  if (op.quorum.all_answered() || draining_) return EndWrite(turn, id);
+  while (lingering_ > kLingeringMax) {
+    const OpId oldest = lingerers_.front();
+    lingerers_.pop_front();
+    if (Find<WriteOp>(oldest) != nullptr) EndWrite(turn, oldest);
+  }
+}
+
+// Each replica that did not confirm is owed a hint, whatever the reason: the row that a primary has, or from
+// a fallback the record.
+void Coordinator::EndWrite(const Turn& turn, OpId id) {
+  const WriteOp& op = *Find<WriteOp>(id);
+  const bool primary = op.own_key == op.row_key;
+  for (int slot = 0; slot < op.quorum.replicas(); ++slot) {
+    const NodeId owed = op.replicas.primary(slot);
+    if (op.quorum.SaidYes(slot) || owed == turn.self) continue;
+    replica_.Owe(turn, owed, op.row_key, primary ? EmptyRecord() : op.record);
+  }
+  if (op.replied) --lingering_;
   ops_.erase(id);
+}
+
+void Coordinator::Drain(const Turn& turn) {
+  draining_ = true;
+  for (const OpId id : std::exchange(lingerers_, {})) {
+    if (Find<WriteOp>(id) != nullptr) EndWrite(turn, id);
+  }
 }
 
 void Coordinator::RowUnreadable(const Turn& turn, OpId id, const absl::Status& status) {

@@ -120,7 +120,10 @@ std::string Describe(const Message& message) {
                           DescribeRecord(store.record);
                  },
                  [](const peer::StoreReply& reply) { return "stored: " + DescribeCode(reply.code); },
-                 [](const peer::FetchRow& fetch) { return "fetch " + DescribeRowKey(fetch.row_key); },
+                 [](const peer::FetchRow& fetch) {
+                   return "fetch " + DescribeRowKey(fetch.row_key) +
+                          (fetch.hint_for ? " for " + ToString(fetch.hint_for) : "");
+                 },
                  [](const peer::FetchReply& reply) {
                    return "fetched: " + (reply.code == absl::StatusCode::kOk ? DescribeRecord(reply.record)
                                                                              : DescribeCode(reply.code));
@@ -180,6 +183,8 @@ std::string Describe(const Input& input) {
           [](const SumsRead& read) { return "read " + std::to_string(read.sums.size()) + " sums"; },
           [](const RepairNow&) { return std::string("compare with all replicas"); },
           [](const ResumeWrite& resume) { return "resume op " + std::to_string(resume.op); },
+          [](const AwaitHints&) { return std::string("tell when all hints are delivered"); },
+          [](const ResumeHint& resume) { return "resume hint " + std::to_string(resume.op); },
       },
       input);
 }

@@ -27,12 +27,16 @@ class Fanout {
     for (int i = 0; i < quorum_.need(); ++i) AskNext(turn, ask);
   }
 
-  // Asks one replica more (a hedge, or in place of one that failed), if there is one that was not asked.
+  // Asks one replica more (a hedge, or in place of one that failed), if there is one that was not asked: this
+  // node first, fallbacks last.
   void AskNext(const Turn& turn, auto ask) {
+    const auto rank = [&](int slot) {
+      return replicas_.hint_for(slot) ? 2 : replicas_[slot] == turn.self ? 0 : 1;
+    };
     int next = -1;
     for (int slot = 0; slot < replicas_.size(); ++slot) {
       if (Asked(slot) || quorum_.Answered(slot)) continue;
-      if (next < 0 || replicas_[slot] == turn.self) next = slot;
+      if (next < 0 || rank(slot) < rank(next)) next = slot;
     }
     if (next < 0) return;
     asked_ = static_cast<uint8_t>(asked_ | 1u << next);

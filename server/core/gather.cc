@@ -12,7 +12,10 @@ bool SameBytes(const RecordBytes& a, const RecordBytes& b) {
 }  // namespace
 
 auto Gather::Ask(const Turn& turn, OpId op) const {
-  return [this, &turn, op](NodeId to) { turn.Send(to, op, peer::FetchRow{row_key_}); };
+  return [this, &turn, op](NodeId to) {
+    const ReplicaSet& replicas = fanout_.replicas();
+    turn.Send(to, op, peer::FetchRow{row_key_, replicas.hint_for(replicas.SlotOf(to))});
+  };
 }
 
 void Gather::Start(const Turn& turn, OpId op) { fanout_.Start(turn, Ask(turn, op)); }
@@ -47,7 +50,7 @@ absl::StatusOr<RecordBytes> Gather::Merged(ConflictRule rule) const {
 std::vector<NodeId> Gather::Stale(const RecordBytes& merged) const {
   std::vector<NodeId> stale;
   for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
-    const bool answered = (good_ >> slot & 1) != 0;
+    const bool answered = (good_ >> slot & 1) != 0 && !fanout_.replicas().hint_for(slot);
     if (answered && !SameBytes(records_[static_cast<size_t>(slot)], merged))
       stale.push_back(fanout_.replicas()[slot]);
   }

@@ -31,7 +31,7 @@ class Gather {
 
   // The merge of all good answers so far; nullptr when none has a row. DATA_LOSS when one cannot be decoded.
   absl::StatusOr<RecordBytes> Merged(ConflictRule rule) const;
-  // The replicas that answered with something else than `merged`: read repair owes it to them.
+  // The primaries that answered with something else than `merged`: read repair owes it to them.
   std::vector<NodeId> Stale(const RecordBytes& merged) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,8 +19,8 @@ namespace gyre {
 struct NodeFactsValue {
   uint64_t keys = 0;
   uint64_t bytes = 0;
-  uint64_t hints_held = 0;
-  uint64_t unequal_ranges = 0;  // that the last comparison with another replica did not find equal
+  std::map<NodeId, uint64_t> hints_for;  // hints that it holds, by the node that they are for
+  uint64_t unequal_ranges = 0;           // that the last comparison with another replica did not find equal
   uint64_t layout_epoch = 0;
   std::string version;
   bool operator==(const NodeFactsValue&) const = default;

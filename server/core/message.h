@@ -58,6 +58,7 @@ struct StoreReply {
 };
 struct FetchRow {
   std::string row_key;
+  NodeId hint_for;  // set: the receiver is a fallback; NOT_FOUND when it holds nothing for that node
 };
 struct FetchReply {
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -142,7 +143,7 @@ struct RowRead {
 };
 // A page of rows to be read, and for what.
 struct PageRequest {
-  enum class Use : uint8_t { kFetch, kExchange, kCompare };
+  enum class Use : uint8_t { kFetch, kExchange, kCompare, kHandoff };
   NodeId asked_by;
   OpId op = 0;
   Use use = Use::kFetch;
@@ -198,8 +199,18 @@ struct ResumeWrite {
   OpId op = 0;
 };
 
+// Answered OK when all hints of now are delivered, or at the deadline.
+struct AwaitHints {
+  Ticket ticket;
+  Micros deadline;
+};
+// A hint that is being delivered, and waited for a row.
+struct ResumeHint {
+  OpId op = 0;
+};
+
 using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView,
-                           StoreHealth, Drain, ResumeWrite, SumsRead, RepairNow>;
+                           StoreHealth, Drain, ResumeWrite, SumsRead, RepairNow, AwaitHints, ResumeHint>;
 
 // Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
 struct Outbox {

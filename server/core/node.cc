@@ -22,7 +22,8 @@ Node::Node(Config config, ActorClock clock)
       up_({config.self}),
       replica_(config.limits, std::move(clock)),
       coordinator_(config_.limits, replica_, config.first_op),
-      exchange_(config.first_op) {}
+      exchange_(config.first_op),
+      handoff_(replica_, config.first_op) {}
 
 void Node::Step(Now now, Input input, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
@@ -49,35 +50,47 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  [&](PeerUp& peer) {
                    up_.insert(peer.node);
                    exchange_.Wake(turn);  // it may have missed something
+                   handoff_.PeerUp(turn, peer.node);
                  },
                  [&](PeerDown& peer) {
                    if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
                    coordinator_.PeerLost(turn, peer.node);
                    exchange_.PeerLost(turn, peer.node);
+                   handoff_.PeerLost(peer.node);
                  },
                  [&](NewView& next) { AdoptView(now, out, std::move(next.view)); },
                  [&](StoreHealth& health) {
                    replica_.SetHealth(std::move(health.status));
                    if (replica_.health().ok()) coordinator_.ClockAdvanced(turn);
                  },
-                 [&](Drain&) { draining_ = true; },
+                 [&](Drain&) {
+                   draining_ = true;
+                   coordinator_.Drain(turn);
+                 },
                  [&](ResumeWrite& resume) { coordinator_.Resume(turn, resume.op); },
+                 [&](AwaitHints& asked) { handoff_.Await(turn, asked); },
+                 [&](ResumeHint& resume) { handoff_.Resume(turn, resume.op); },
              },
              input);
 }
 
 void Node::Tick(Now now, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
+  replica_.rows().Evict();
   if (!draining_) replica_.PersistClock(turn);
   coordinator_.Tick(turn);
-  if (!draining_) exchange_.Tick(turn);
+  if (draining_) return;
+  exchange_.Tick(turn);
+  handoff_.Tick(turn);
 }
 
 std::optional<Micros> Node::next_deadline() const {
-  const std::optional<Micros> call = coordinator_.next_deadline();
-  const std::optional<Micros> exchange = exchange_.next_deadline();
-  if (!call || !exchange) return call ? call : exchange;
-  return std::min(*call, *exchange);
+  std::optional<Micros> next;
+  for (const std::optional<Micros> each :
+       {coordinator_.next_deadline(), exchange_.next_deadline(), handoff_.next_deadline()}) {
+    if (each) next = next ? std::min(*next, *each) : *each;
+  }
+  return next;
 }
 
 void Node::StepFromPeer(const Turn& turn, FromPeer input) {
@@ -111,7 +124,10 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
               replica_.StoreRow(turn, std::move(input));
             }
           },
-          [&](peer::StoreReply& reply) { coordinator_.StoreReply(turn, from, op, reply.code); },
+          [&](peer::StoreReply& reply) {
+            if (Handoff::IsOp(op)) return handoff_.StoreReply(turn, from, op, reply.code);
+            coordinator_.StoreReply(turn, from, op, reply.code);
+          },
           [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
           [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, reply); },
           [&](peer::FetchPage&) { Replica::FetchPage(turn, std::move(input)); },
@@ -138,6 +154,8 @@ void Node::StepPageRead(const Turn& turn, PageRead read) {
       return exchange_.PageRead(turn, read.request.op, std::move(read.reply));
     case PageRequest::Use::kCompare:
       return exchange_.AnswerRows(turn, read);
+    case PageRequest::Use::kHandoff:
+      return handoff_.PageRead(turn, read.request.op, read.reply);
   }
 }
 
@@ -158,6 +176,7 @@ void Node::Unreadable(const Turn& turn, Input parked, const absl::Status& status
   if (const auto* resume = std::get_if<ResumeWrite>(&parked)) {
     return coordinator_.RowUnreadable(turn, resume->op, status);
   }
+  if (const auto* resume = std::get_if<ResumeHint>(&parked)) return handoff_.RowUnreadable(resume->op);
   const auto& input = std::get<FromPeer>(parked);
   if (std::holds_alternative<peer::FetchRow>(input.message.body)) {
     turn.Send(input.from, input.message.op, peer::FetchReply{.code = status.code()});

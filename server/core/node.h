@@ -12,6 +12,7 @@
 
 #include "server/core/coordinator.h"
 #include "server/core/exchange.h"
+#include "server/core/handoff.h"
 #include "server/core/message.h"
 #include "server/core/replica.h"
 #include "server/core/turn.h"
@@ -41,6 +42,7 @@ class Node {
   ActorState CleanState() const { return replica_.clock().CleanState(); }
   const Replica& replica() const { return replica_; }
   const Exchange& exchange() const { return exchange_; }
+  const Handoff& handoff() const { return handoff_; }
 
  private:
   static constexpr size_t kAheadMax = 1024;
@@ -57,6 +59,7 @@ class Node {
   Replica replica_;
   Coordinator coordinator_;
   Exchange exchange_;
+  Handoff handoff_;
   std::vector<FromPeer> ahead_;  // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;
 };

@@ -37,6 +37,7 @@ class Quorum {
   constexpr int need() const { return need_; }
   constexpr int replicas() const { return replicas_; }
   constexpr bool Answered(int slot) const { return ((yes_ | no_) >> slot & 1) != 0; }
+  constexpr bool SaidYes(int slot) const { return (yes_ >> slot & 1) != 0; }
   constexpr bool all_answered() const { return std::popcount(static_cast<uint8_t>(yes_ | no_)) == replicas_; }
 
  private:

@@ -9,22 +9,38 @@
 
 namespace gyre {
 
+absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& store) const {
+  if (!health_.ok()) return health_.code();
+  RowKeyParts parts;
+  if (!ParseRowKey(store.row_key, parts) || store.record == nullptr)
+    return absl::StatusCode::kInvalidArgument;
+  // A row of which nothing was seen is no row; as a hint it means this node's own.
+  if (!store.hint_for && IsEmptyRecord(store.record)) return absl::StatusCode::kInvalidArgument;
+  if (store.hint_for && (store.hint_for == turn.self || turn.view->ring.IndexOf(store.hint_for) < 0)) {
+    return absl::StatusCode::kInvalidArgument;
+  }
+  if (turn.view->Keyspace(parts.keyspace) == nullptr) return absl::StatusCode::kFailedPrecondition;
+  return absl::StatusCode::kOk;
+}
+
 void Replica::StoreRow(const Turn& turn, FromPeer input) {
   const auto& store = std::get<peer::StoreRow>(input.message.body);
   const auto answer = [&](absl::StatusCode code) {
     turn.Send(input.from, input.message.op, peer::StoreReply{code});
   };
-  if (!health_.ok()) return answer(health_.code());
+  if (const absl::StatusCode code = CheckStore(turn, store); code != absl::StatusCode::kOk)
+    return answer(code);
   RowKeyParts parts;
-  if (!ParseRowKey(store.row_key, parts)) return answer(absl::StatusCode::kInvalidArgument);
-  const KeyspaceSpec* keyspace = turn.view->Keyspace(parts.keyspace);
-  if (keyspace == nullptr) return answer(absl::StatusCode::kFailedPrecondition);
-  RowTable::Entry* const row = rows_.Find(store.row_key);
-  if (row == nullptr) {
-    const std::string row_key = store.row_key;
-    return rows_.Park(row_key, std::move(input), turn.out);
+  ParseRowKey(store.row_key, parts);
+  const ConflictRule rule = turn.view->Keyspace(parts.keyspace)->conflict;
+  const std::string key = store.hint_for ? MakeHintKey(store.hint_for.value, store.row_key) : store.row_key;
+  RowTable::Entry* const row = rows_.Find(key);
+  if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
+  if (store.hint_for && row->latest == nullptr && hint_bytes_ >= hint_bytes_max_) {
+    ++hints_refused_;
+    return answer(absl::StatusCode::kResourceExhausted);
   }
-  absl::StatusOr<RecordBytes> merged = MergeBytes(row->latest, store.record, keyspace->conflict);
+  absl::StatusOr<RecordBytes> merged = MergeBytes(row->latest, store.record, rule);
   if (!merged.ok()) return answer(merged.status().code());
   NoticeOwnDots(row->latest, store.record);
   // The sender had less than this node, which it learns by the answer and not by another round.
@@ -33,7 +49,36 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   }
   // Also what changes nothing must be durable before it is confirmed.
   if (*merged == row->latest && row->commits_pending == 0) return answer(absl::StatusCode::kOk);
-  Commit(turn, input.from, input.message.op, store.row_key, *row, *std::move(merged));
+  Commit(turn, input.from, input.message.op, key, *row, *std::move(merged));
+}
+
+void Replica::Owe(const Turn& turn, NodeId node, const std::string& row_key,
+                  const RecordBytes& record) const {
+  turn.Send(turn.self, 0,
+            peer::StoreRow{.row_key = row_key, .record = record, .hint_for = node, .repair = true});
+}
+
+void Replica::Count(const std::string& hint_key, const RecordBytes& before, const RecordBytes& after) {
+  uint64_t node = 0;
+  std::string_view row_key;
+  if (!ParseHintKey(hint_key, node, row_key)) return;
+  HintCount& count = hints_[NodeId{node}];
+  const auto add = [&](uint64_t& to, uint64_t plus, uint64_t minus) {
+    to = to + plus - std::min(to + plus, minus);
+  };
+  const uint64_t plus = after ? row_key.size() + after->size() : 0;
+  const uint64_t minus = before ? row_key.size() + before->size() : 0;
+  add(count.hints, after ? 1 : 0, before ? 1 : 0);
+  add(count.bytes, plus, minus);
+  add(hint_bytes_, plus, minus);
+  if (count.hints == 0) hints_.erase(NodeId{node});
+}
+
+void Replica::ForgetHintCount(NodeId node) {
+  const auto count = hints_.find(node);
+  if (count == hints_.end()) return;
+  hint_bytes_ -= std::min(hint_bytes_, count->second.bytes);
+  hints_.erase(count);
 }
 
 void Replica::NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs) {
@@ -50,11 +95,13 @@ void Replica::NoticeOwnDots(const RecordBytes& ours, const VersionVector& claime
 }
 
 void Replica::FetchRow(const Turn& turn, FromPeer input) {
-  const std::string& row_key = std::get<peer::FetchRow>(input.message.body).row_key;
-  const RowTable::Entry* row = rows_.Find(row_key);
-  if (row == nullptr) {
-    const std::string copy = row_key;
-    return rows_.Park(copy, std::move(input), turn.out);
+  const auto& fetch = std::get<peer::FetchRow>(input.message.body);
+  const std::string key = fetch.hint_for ? MakeHintKey(fetch.hint_for.value, fetch.row_key) : fetch.row_key;
+  const RowTable::Entry* row = rows_.Find(key);
+  if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
+  // A fallback that holds nothing knows nothing: it must not be taken for a replica that has no such row.
+  if (fetch.hint_for && (row->committed == nullptr || IsEmptyRecord(row->committed))) {
+    return turn.Send(input.from, input.message.op, peer::FetchReply{.code = absl::StatusCode::kNotFound});
   }
   turn.Send(input.from, input.message.op, peer::FetchReply{absl::StatusCode::kOk, row->committed});
 }
@@ -77,6 +124,7 @@ void Replica::Committed(const Turn& turn, gyre::Committed batch) {
   for (const RowCommit& row : batch.rows) {
     if (ok) {
       rows_.ChangeCommitted(row.row_key, row.after);
+      if (IsHintKey(row.row_key)) Count(row.row_key, row.before, row.after);
     } else {
       rows_.ChangeFailed(row.row_key);
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +15,20 @@
 
 namespace gyre {
 
+// Hints that are durable here, for one node.
+struct HintCount {
+  uint64_t hints = 0;
+  uint64_t bytes = 0;
+  bool operator==(const HintCount&) const = default;
+};
+
 class Replica {
  public:
   Replica(const NodeLimits& limits, ActorClock clock)
-      : drift_ms_(limits.drift_ms), rows_(limits.row_cache_bytes), clock_(std::move(clock)) {}
+      : drift_ms_(limits.drift_ms),
+        hint_bytes_max_(limits.hint_bytes),
+        rows_(limits.row_cache_bytes),
+        clock_(std::move(clock)) {}
 
   // `input` holds the message of the type that the name says.
   void StoreRow(const Turn& turn, FromPeer input);
@@ -42,6 +53,16 @@ class Replica {
   // The same of what a client's context claims.
   void NoticeOwnDots(const RecordBytes& ours, const VersionVector& claimed);
 
+  // Puts down that `node` may lack what this node's row holds, or with a record, that: as a hint, by way of a
+  // message to this node itself.
+  void Owe(const Turn& turn, NodeId node, const std::string& row_key, const RecordBytes& record) const;
+  // By node; without those for which nothing is held.
+  const std::map<NodeId, HintCount>& hints() const { return hints_; }
+  uint64_t hints_refused() const { return hints_refused_; }  // at the limit
+  // What was on disk before this life.
+  void CountHint(const std::string& hint_key, const RecordBytes& record) { Count(hint_key, nullptr, record); }
+  void ForgetHintCount(NodeId node);  // none was found on disk
+
   void SetHealth(absl::Status status) { health_ = std::move(status); }
   // Not OK while the disk takes no writes.
   const absl::Status& health() const { return health_; }
@@ -50,7 +71,14 @@ class Replica {
   const ActorClock& clock() const { return clock_; }
 
  private:
+  void Count(const std::string& hint_key, const RecordBytes& before, const RecordBytes& after);
+  absl::StatusCode CheckStore(const Turn& turn, const peer::StoreRow& store) const;
+
   const uint64_t drift_ms_;
+  const uint64_t hint_bytes_max_;
+  std::map<NodeId, HintCount> hints_;
+  uint64_t hint_bytes_ = 0;
+  uint64_t hints_refused_ = 0;
   RowTable rows_;
   ActorClock clock_;
   bool clock_on_its_way_ = false;

@@ -1,4 +1,5 @@
-// The primary replicas of one key, most preferred first. A value without allocation.
+// The replicas of one key, most preferred first, and who stands in for those that are away. A value without
+// allocation.
 #pragma once
 
 #include <array>
@@ -28,6 +29,15 @@ class ReplicaSet {
     return set;
   }
 
+  // `node` takes the place of the primary in `slot`: it is a fallback, which holds a hint for it.
+  void StandIn(int slot, NodeId node) {
+    hint_for_[static_cast<size_t>(slot)] = (*this)[slot];
+    ids_[static_cast<size_t>(slot)] = node;
+  }
+  // Whom the node in `slot` stands in for; zero: it is a primary.
+  NodeId hint_for(int slot) const { return hint_for_[static_cast<size_t>(slot)]; }
+  NodeId primary(int slot) const { return hint_for(slot) ? hint_for(slot) : (*this)[slot]; }
+
   int size() const { return size_; }
   NodeId operator[](int slot) const { return ids_[static_cast<size_t>(slot)]; }
   std::span<const NodeId> ids() const { return {ids_.data(), static_cast<size_t>(size_)}; }
@@ -41,6 +51,7 @@ class ReplicaSet {
 
  private:
   std::array<NodeId, Quorum::kReplicasMax> ids_ = {};
+  std::array<NodeId, Quorum::kReplicasMax> hint_for_ = {};
   int size_ = 0;
 };
 

@@ -88,7 +88,6 @@ void RowTable::MakeIdle(Rows::iterator row) {
   idle_bytes_ += entry.charge;
   idle_keys_.push_back(&row->first);
   entry.idle = std::prev(idle_keys_.end());
-  Evict();
 }
 
 void RowTable::MakeBusy(Entry& entry) {
@@ -103,9 +102,8 @@ void RowTable::Touch(Rows::iterator row) {
   if (entry.charge > 0) idle_keys_.splice(idle_keys_.end(), idle_keys_, entry.idle);
 }
 
-// Never evicts the newest: who just asked for it uses it next.
 void RowTable::Evict() {
-  while (idle_bytes_ > idle_bytes_max_ && idle_keys_.size() > 1) {
+  while (idle_bytes_ > idle_bytes_max_ && !idle_keys_.empty()) {
     const auto row = rows_.find(*idle_keys_.front());
     MakeBusy(row->second);
     rows_.erase(row);

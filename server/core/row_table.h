@@ -30,7 +30,7 @@ class RowTable {
     std::list<const std::string*>::iterator idle;  // valid while charge > 0
   };
 
-  // Keeps idle rows up to about `idle_bytes_max`, the least recently used leaving first.
+  // Evict keeps idle rows up to about `idle_bytes_max`, the least recently used leaving first.
   explicit RowTable(size_t idle_bytes_max) : idle_bytes_max_(idle_bytes_max) {}
 
   // The row if it is in hand. The pointer is valid until the next call of a method that is not const.
@@ -52,6 +52,9 @@ class RowTable {
 
   // Forgets the idle rows of a keyspace that was dropped.
   void DropIdle();
+  // Forgets what is idle beyond the limit. Only between turns: who needs two rows at once waits for one while
+  // it has the other.
+  void Evict();
 
   size_t size() const { return rows_.size(); }
   size_t idle_bytes() const { return idle_bytes_; }
@@ -61,7 +64,6 @@ class RowTable {
   void MakeIdle(Rows::iterator row);
   void MakeBusy(Entry& entry);
   void Touch(Rows::iterator row);
-  void Evict();
 
   size_t idle_bytes_max_;
   size_t idle_bytes_ = 0;

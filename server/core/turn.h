@@ -27,6 +27,8 @@ struct NodeLimits {
   size_t record_bytes = 4 << 20;
   size_t calls_in_flight = 16384;
   size_t row_cache_bytes = 64 << 20;
+  size_t hint_bytes =
+      256 << 20;  // held for others; beyond, new hints are refused and anti-entropy does their work
   uint64_t drift_ms = 500;
 };
 

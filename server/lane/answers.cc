@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "storage/format/row_key.h"
+
 namespace gyre {
 
 peer::FetchPageReply PageOf(Engine& engine, const peer::FetchPage& page) {
@@ -11,8 +13,9 @@ peer::FetchPageReply PageOf(Engine& engine, const peer::FetchPage& page) {
   size_t bytes = 0;
   // The first key behind `after` is `after` with a NUL.
   const KeyRange range = {.begin = page.after + '\0', .end = page.end};
+  const Table table = IsHintKey(page.after) ? Table::kHints : Table::kRows;
   const absl::Status status =
-      engine.Scan(Table::kRows, range, [&](std::string_view row_key, std::string_view record) {
+      engine.Scan(table, range, [&](std::string_view row_key, std::string_view record) {
         if (!reply.rows.empty() &&
             (reply.rows.size() >= page.rows_max || bytes + record.size() > page.bytes_max)) {
           reply.complete = false;

@@ -121,6 +121,19 @@ void Lane::Publish() {
   set(runtime_.stats.unequal_ranges, exchange.unequal());
   set(runtime_.stats.exchange_busy, exchange.busy());
   runtime_.stats.exchange_rounds.store(counters.rounds, std::memory_order_release);
+  LaneStats::Hints hints;
+  uint64_t held = 0;
+  for (const auto& [node, count] : node_.replica().hints()) {
+    hints[node] = {.hints = count.hints, .bytes = count.bytes};
+    held += count.hints;
+  }
+  for (const auto& [node, delivered] : node_.handoff().delivered()) hints[node].delivered = delivered;
+  set(runtime_.stats.hints_held, held);
+  set(runtime_.stats.hints_refused, node_.replica().hints_refused());
+  set(runtime_.stats.hints_counted, node_.handoff().counted());
+  if (hints == hints_) return;
+  hints_ = hints;
+  runtime_.stats.SetHints(std::move(hints));
 }
 
 void Lane::SendAll() {

@@ -54,6 +54,7 @@ class Lane {
   bool committing_ = false;
   bool layout_wanted_ = false;
   uint64_t layout_epoch_ = 0;
+  LaneStats::Hints hints_;  // as last published
 };
 
 }  // namespace gyre

@@ -47,6 +47,17 @@ void FillRepair(const LaneStats& stats, v1::RepairReply& reply) {
   reply.set_hash_bytes(stats.hash_bytes_sent);
 }
 
+void FillHints(const LaneStats& stats, v1::HintsReply& reply) {
+  reply.set_counted(stats.hints_counted);
+  for (const auto& [node, hints] : stats.hints()) {
+    v1::HintsFor& to = *reply.add_hints();
+    to.set_node(ToString(node));
+    to.set_hints(hints.hints);
+    to.set_bytes(hints.bytes);
+    to.set_delivered(hints.delivered);
+  }
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContext* context,
@@ -238,6 +249,29 @@ grpc::ServerUnaryReactor* AdminService::NodeVerify(grpc::CallbackServerContext* 
     reply->set_differences(verified->differences);
     return absl::OkStatus();
   });
+}
+
+grpc::ServerUnaryReactor* AdminService::Hints(grpc::CallbackServerContext* context,
+                                              const v1::HintsRequest* request, v1::HintsReply* reply) {
+  reply->set_node(ToString(backend_.self));
+  if (!request->wait()) {
+    FillHints(backend_.lane_stats, *reply);
+    return Finished(context, absl::OkStatus());
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto place = unary_->Add(
+      [this, reactor, reply](const CallResult& result) {
+        FillHints(backend_.lane_stats, *reply);
+        reactor->Finish(ToGrpc(result.status));
+      },
+      false);
+  if (!place) {
+    reactor->Finish(ToGrpc(UnaryCalls::ShuttingDown()));
+    return reactor;
+  }
+  backend_.lane.Push(AwaitHints{Calls::TicketFor(unary_number_, *place),
+                                backend_.clock.Read().steady + TimeoutOf(*context)});
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context,

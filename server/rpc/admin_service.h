@@ -41,6 +41,8 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* NodeVerify(grpc::CallbackServerContext* context,
                                        const v1::NodeVerifyRequest* request,
                                        v1::NodeVerifyReply* reply) override;
+  grpc::ServerUnaryReactor* Hints(grpc::CallbackServerContext* context, const v1::HintsRequest* request,
+                                  v1::HintsReply* reply) override;
   grpc::ServerUnaryReactor* NodeStats(grpc::CallbackServerContext* context,
                                       const v1::NodeStatsRequest* request,
                                       v1::NodeStatsReply* reply) override;

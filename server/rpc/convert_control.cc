@@ -25,6 +25,8 @@ void FromBallot(const Ballot& from, v1::Ballot& to) {
 }
 
 NodeInfoValue ToInfo(const v1::NodeInfo& from) {
+  std::map<NodeId, uint64_t> hints_for;
+  for (const auto& [node, hints] : from.facts().hints_for()) hints_for[NodeId{node}] = hints;
   return {.id = NodeId{from.id()},
           .address = from.address(),
           .peer_address = from.peer_address(),
@@ -34,7 +36,7 @@ NodeInfoValue ToInfo(const v1::NodeInfo& from) {
           .heartbeat = from.heartbeat(),
           .facts = {.keys = from.facts().keys(),
                     .bytes = from.facts().bytes(),
-                    .hints_held = from.facts().hints_held(),
+                    .hints_for = std::move(hints_for),
                     .unequal_ranges = from.facts().unequal_ranges(),
                     .layout_epoch = from.facts().layout_epoch(),
                     .version = from.facts().version()}};
@@ -257,7 +259,12 @@ void FromKeyspace(const KeyspaceSpec& from, v1::Keyspace& to) {
 void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {
   to.set_keys(from.keys);
   to.set_bytes(from.bytes);
-  to.set_hints_held(from.hints_held);
+  uint64_t held = 0;
+  for (const auto& [node, hints] : from.hints_for) {
+    (*to.mutable_hints_for())[node.value] = hints;
+    held += hints;
+  }
+  to.set_hints_held(held);
   to.set_unequal_ranges(from.unequal_ranges);
   to.set_layout_epoch(from.layout_epoch);
   to.set_version(from.version);

@@ -140,7 +140,10 @@ struct ToWire {
   void operator()(peer::StoreReply& from) const {
     to.mutable_store_reply()->set_code(static_cast<uint32_t>(from.code));
   }
-  void operator()(peer::FetchRow& from) const { to.mutable_fetch()->set_row_key(std::move(from.row_key)); }
+  void operator()(peer::FetchRow& from) const {
+    to.mutable_fetch()->set_row_key(std::move(from.row_key));
+    to.mutable_fetch()->set_hint_for(from.hint_for.value);
+  }
   void operator()(peer::FetchReply& from) const {
     v1::FetchReply& reply = *to.mutable_fetch_reply();
     reply.set_code(static_cast<uint32_t>(from.code));
@@ -194,7 +197,8 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       return message;
     case v1::PeerMessage::kFetch:
       if (!GoodRowKey(from.fetch().row_key())) return Refused("the row key of a fetch is not one");
-      message.body = peer::FetchRow{std::move(*from.mutable_fetch()->mutable_row_key())};
+      message.body = peer::FetchRow{std::move(*from.mutable_fetch()->mutable_row_key()),
+                                    NodeId{from.fetch().hint_for()}};
       return message;
     case v1::PeerMessage::kFetchReply: {
       v1::FetchReply& reply = *from.mutable_fetch_reply();

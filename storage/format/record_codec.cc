@@ -179,6 +179,13 @@ absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
   return record;
 }
 
+const RecordBytes& EmptyRecord() {
+  static const auto* const empty = new RecordBytes(std::make_shared<const std::string>(EncodeRecord({})));
+  return *empty;
+}
+
+bool IsEmptyRecord(const RecordBytes& record) { return record && *record == *EmptyRecord(); }
+
 uint64_t SeenCounter(std::string_view record, const Actor& actor) {
   ByteReader in(record);
   if (in.Byte() != kRecordFormat) return 0;

@@ -25,6 +25,10 @@ std::string EncodeRecord(const Record& record);
 // they hold.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 
+// The record of a row of which nothing was ever seen: what merges with anything to that.
+const RecordBytes& EmptyRecord();
+bool IsEmptyRecord(const RecordBytes& record);
+
 // The counter that the record's vector has for `actor` (0: none), without reading the rest or checking the
 // checksum. 0 also when the bytes are not a record.
 uint64_t SeenCounter(std::string_view record, const Actor& actor);

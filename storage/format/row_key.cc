@@ -16,16 +16,20 @@ uint64_t ReadBigEndian(std::string_view bytes) {
   return value;
 }
 
-}  // namespace
-
-std::string MakeRowKey(uint32_t keyspace, uint64_t token, std::string_view key) {
-  assert(key.size() <= kKeyBytesMax);
+std::string Join(uint32_t keyspace, uint64_t token, std::string_view key) {
   std::string row_key;
   row_key.reserve(kRowKeyPrefixBytes + key.size());
   AppendBigEndian(row_key, keyspace, 4);
   AppendBigEndian(row_key, token, 8);
   row_key.append(key);
   return row_key;
+}
+
+}  // namespace
+
+std::string MakeRowKey(uint32_t keyspace, uint64_t token, std::string_view key) {
+  assert(key.size() <= kKeyBytesMax);
+  return Join(keyspace, token, key);
 }
 
 bool ParseRowKey(std::string_view row_key, RowKeyParts& parts) {
@@ -42,6 +46,23 @@ std::string RowKeyCeiling(uint32_t keyspace, uint64_t token) {
   if (token != UINT64_MAX) return RowKeyFloor(keyspace, token + 1);
   if (keyspace != UINT32_MAX) return RowKeyFloor(keyspace + 1, 0);
   return {};
+}
+
+std::string MakeHintKey(uint64_t node, std::string_view row_key) {
+  assert(row_key.size() <= kRowKeyBytesMax);
+  return Join(kHintsKeyspace, node, row_key);
+}
+
+bool ParseHintKey(std::string_view key, uint64_t& node, std::string_view& row_key) {
+  RowKeyParts parts;
+  if (!ParseRowKey(key, parts) || parts.keyspace != kHintsKeyspace) return false;
+  node = parts.token;
+  row_key = parts.key;
+  return true;
+}
+
+std::string_view HintedRowKey(std::string_view key) {
+  return IsHintKey(key) ? key.substr(kRowKeyPrefixBytes) : key;
 }
 
 }  // namespace gyre

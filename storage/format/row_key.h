@@ -27,4 +27,15 @@ bool ParseRowKey(std::string_view row_key, RowKeyParts& parts);
 std::string RowKeyFloor(uint32_t keyspace, uint64_t token);
 std::string RowKeyCeiling(uint32_t keyspace, uint64_t token);
 
+// A hint is a row of a keyspace of its own, with the id of the node that it is for in the place of the token,
+// and the hinted row's key in that of the key: hints for one node lie together, in the order of the ring.
+constexpr uint32_t kHintsKeyspace = UINT32_MAX;  // never given to a keyspace of a layout
+constexpr size_t kHintKeyBytesMax = kRowKeyPrefixBytes + kRowKeyBytesMax;
+std::string MakeHintKey(uint64_t node, std::string_view row_key);
+// Whether `key` is a hint's; then what it is made of.
+bool ParseHintKey(std::string_view key, uint64_t& node, std::string_view& row_key);
+inline bool IsHintKey(std::string_view key) { return key.starts_with("\xff\xff\xff\xff"); }
+// The row key that `key` is about: of a hint, the hinted one.
+std::string_view HintedRowKey(std::string_view key);
+
 }  // namespace gyre

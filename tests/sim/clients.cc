@@ -19,7 +19,10 @@ bool Careful(const Key& key) { return key.name.back() % 2 == 0; }
 }  // namespace
 
 Clients::Clients(World& world, Cluster& cluster, size_t clients)
-    : world_(world), cluster_(cluster), keys_(1 + world.random().Below(6)) {
+    : world_(world),
+      cluster_(cluster),
+      strict_(world.random().Chance(0.5)),
+      keys_(1 + world.random().Below(6)) {
   for (size_t i = 0; i < clients; ++i) {
     clients_.push_back(std::make_unique<Client>());
     clients_.back()->number = i;
@@ -75,6 +78,8 @@ int Clients::Needed(const std::string& keyspace, const std::optional<ReplicaCoun
   return CountOf(asked ? *asked : write ? spec.w : spec.r, Replicas(keyspace));
 }
 
+int Clients::Promised(int r, bool after_all) const { return strict_ || after_all ? r : 0; }
+
 void Clients::Write(Client& client, const Key& key, bool is_delete, const Claims* context) {
   Random& random = world_.random();
   const WriteId write_id = {random.Next(), random.Next()};
@@ -87,13 +92,16 @@ void Clients::Write(Client& client, const Key& key, bool is_delete, const Claims
   ++client.outstanding;
   const size_t node = random.Below(cluster_.size());
   if (is_delete)
-    return Attempt(client, event,
-                   DeleteCall{.keyspace = key.keyspace, .key = key.name, .w = w, .context = bytes}, node);
+    return Attempt(
+        client, event,
+        DeleteCall{.keyspace = key.keyspace, .key = key.name, .w = w, .strict = strict_, .context = bytes},
+        node);
   Attempt(client, event,
           PutCall{.keyspace = key.keyspace,
                   .key = key.name,
                   .value = value,
                   .w = w,
+                  .strict = strict_,
                   .context = bytes,
                   .write_id = write_id},
           node);
@@ -129,11 +137,13 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
   const int w = Needed(key.keyspace, asked, true);
   const auto answered = [this, id, key, w](const CallResult& result) {
     if (!result.status.ok()) return;
+    if (std::get<WriteResult>(result.result).fallbacks > 0) world_.Add(Count::kFallbacks);
     const uint32_t keyspace = (*FindKeyspace(cluster_.view(), key.keyspace))->id;
     cluster_.invariants().Acknowledged(
         history_.event(id), std::get<WriteResult>(result.result), keyspace,
         MakeRowKey(keyspace, TokenOf(key.name).value, key.name), w,
-        cluster_.ReplicasOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name));
+        cluster_.ReplicasOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name),
+        cluster_.Nodes());
   };
   const auto done = [this, &client, id, call, key, w, node](const CallResult* result) {
     Random& random = world_.random();
@@ -147,7 +157,7 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
       known.claims = event.claims;
       // A context names only the last own write; those before it are covered by whoever has that one.
       const int n = Replicas(key.keyspace);
-      const bool sure = w + n / 2 + 1 > n;
+      const bool sure = strict_ && w + n / 2 + 1 > n;
       for (Claims::Claim& claim : known.claims) claim.sure = claim.sure && (sure || !claim.own);
       known.claims.push_back({.event = id, .at = world_.now(), .r = n, .own = true, .sure = sure});
       return;
@@ -183,7 +193,7 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
     History::Read read = {.key = key,
                           .start = start,
                           .end = world_.now(),
-                          .r = Needed(key.keyspace, r, false),
+                          .r = Promised(Needed(key.keyspace, r, false), good != nullptr),
                           .n = Replicas(key.keyspace),
                           .rule = (*FindKeyspace(cluster_.view(), key.keyspace))->conflict};
     for (const ReadValue& value : get.values) read.values.push_back(value.value);
@@ -197,11 +207,13 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
       known.claims.push_back({.event = history_.OfValue(value)->id, .at = start, .r = read.r});
   };
   const Micros timeout = world_.random().Between(Millis(200), Seconds(2));
-  cluster_.Ask({.node = world_.random().Below(cluster_.size()),
-                .call = GetCall{.keyspace = key.keyspace, .key = key.name, .r = r},
-                .timeout = good != nullptr ? Seconds(5) : timeout,
-                .answered = [](const CallResult&) {},
-                .done = done});
+  cluster_.Ask(
+      {.node = world_.random().Below(cluster_.size()),
+       .call =
+           GetCall{.keyspace = key.keyspace, .key = key.name, .r = r, .strict = strict_ || good != nullptr},
+       .timeout = good != nullptr ? Seconds(5) : timeout,
+       .answered = [](const CallResult&) {},
+       .done = done});
 }
 
 // One page after the other until the scan is complete.
@@ -238,7 +250,7 @@ void Clients::CheckScan(const Scan& scan) {
              .values = row == scan.rows.end() ? std::vector<std::string>() : row->second,
              .start = scan.start,
              .end = world_.now(),
-             .r = Needed(scan.keyspace, std::nullopt, false),
+             .r = Promised(Needed(scan.keyspace, std::nullopt, false), false),
              .n = Replicas(scan.keyspace),
              .rule = (*FindKeyspace(cluster_.view(), scan.keyspace))->conflict});
   }

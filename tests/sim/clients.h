@@ -46,12 +46,15 @@ class Clients {
   std::optional<ReplicaCount> MaybeCount(const Key& key);
   int Needed(const std::string& keyspace, const std::optional<ReplicaCount>& asked, bool write) const;
   int Replicas(const std::string& keyspace) const;
+  // How many replicas a read of `r` may be held to: without strict quorums none, until all is calm.
+  int Promised(int r, bool after_all) const;
   Outcome Judge(const CallResult* result);
 
   World& world_;
   Cluster& cluster_;
   History history_;
   std::vector<std::string> keyspaces_ = {"", "lww", "other"};
+  bool strict_;  // quorums of primaries only
   size_t keys_;
   std::vector<std::unique_ptr<Client>> clients_;
   uint64_t written_ = 0;

@@ -36,6 +36,11 @@ class Cluster final : private SimNode::Host {
   size_t size() const { return nodes_.size(); }
   SimNode& node(size_t index) { return *nodes_[index]; }
   const View& view() const { return *view_; }
+  std::vector<SimNode*> Nodes() const {
+    std::vector<SimNode*> nodes;
+    for (const auto& node : nodes_) nodes.push_back(node.get());
+    return nodes;
+  }
   std::vector<SimNode*> ReplicasOf(const std::string& keyspace, const std::string& key);
   Invariants& invariants() { return invariants_; }
 

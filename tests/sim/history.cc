@@ -137,6 +137,9 @@ bool History::Resurrected(const Event& value, const Read& read) const {
     if (!by.acked || *by.acked >= read.start || read.r + by.w <= read.n || !Has(by.surely, value.number))
       continue;
     if (value.attempts == 1) return true;
+    // Where the last write wins nothing remembers that a retried put was superseded: an attempt that was on its way for
+    // long is a new write when it arrives, and the last.
+    if (read.rule == ConflictRule::kLastWriteWins) continue;
     // An attempt that came in after its writer looked, or where it did not look, is a put of its own.
     for (const EventId other : by_key_.at(read.key)) {
       const Event& link = events_[other];

@@ -5,6 +5,7 @@
 
 #include "server/core/describe.h"
 #include "storage/format/context_codec.h"
+#include "storage/format/row_key.h"
 
 namespace gyre::sim {
 namespace {
@@ -70,7 +71,8 @@ void Invariants::RowDurable(const SimNode& node, const std::string& row_key, con
 }
 
 void Invariants::Acknowledged(const Event& event, const WriteResult& result, uint32_t keyspace,
-                              const std::string& row_key, int w, const std::vector<SimNode*>& replicas) {
+                              const std::string& row_key, int w, const std::vector<SimNode*>& replicas,
+                              const std::vector<SimNode*>& nodes) {
   const absl::StatusOr<CausalContext> context = DecodeContext(result.context, keyspace, event.key.name);
   if (!context.ok())
     return world_.Violated("the context of a write cannot be read: " + context.status().ToString());
@@ -81,17 +83,21 @@ void Invariants::Acknowledged(const Event& event, const WriteResult& result, uin
       if (context->Covers(dot)) dots.push_back(dot);
     }
   }
+  const auto holds = [&](SimNode* node, const Dot& dot) {
+    const auto covers = [&](const std::string& key) { return Decode(node->Durable(key)).seen.Covers(dot); };
+    if (std::ranges::find(replicas, node) != replicas.end() && covers(row_key)) return true;
+    return std::ranges::any_of(
+        replicas, [&](SimNode* replica) { return covers(MakeHintKey(replica->id().value, row_key)); });
+  };
   int most = 0;
   for (const Dot& dot : dots) {
-    most = std::max(most, static_cast<int>(std::ranges::count_if(replicas, [&](SimNode* replica) {
-                      return Decode(replica->Durable(row_key)).seen.Covers(dot);
-                    })));
+    most = std::max(most, static_cast<int>(
+                              std::ranges::count_if(nodes, [&](SimNode* node) { return holds(node, dot); })));
   }
   if (most < w || result.acks < w) {
     world_.Violated((event.is_delete ? "a delete of " : "the put of " + event.value + " to ") +
                     DescribeRowKey(row_key) + " was acknowledged with W=" + std::to_string(w) +
-                    " but is durable on " + std::to_string(most) + " of " + std::to_string(replicas.size()) +
-                    " replicas");
+                    " but is durable on " + std::to_string(most) + " nodes only, hints included");
   }
 }
 

@@ -20,9 +20,11 @@ class Invariants {
                   const RecordBytes& after);
   void TurnEnded(const SimNode& node);
 
-  // A write was acknowledged as stored by `w` replicas at this moment.
+  // A write was acknowledged as stored by `w` nodes at this moment: replicas, or others that hold a hint for
+  // one.
   void Acknowledged(const Event& event, const WriteResult& result, uint32_t keyspace,
-                    const std::string& row_key, int w, const std::vector<SimNode*>& replicas);
+                    const std::string& row_key, int w, const std::vector<SimNode*>& replicas,
+                    const std::vector<SimNode*>& nodes);
   // Nothing is under way any more: the replicas of a row must be the same bytes.
   void Converged(const std::string& row_key, const std::vector<SimNode*>& replicas);
   void SumsAreRight(SimNode& node);

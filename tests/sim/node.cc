@@ -7,6 +7,7 @@
 #include "server/core/describe.h"
 #include "server/lane/answers.h"
 #include "storage/format/meta_codec.h"
+#include "storage/format/row_key.h"
 
 namespace gyre::sim {
 namespace {
@@ -28,6 +29,7 @@ SimNode::SimNode(World& world, Host& host, const Weather& weather, NodeId id, in
   constexpr size_t kRowCacheBytes[] = {0, 2000, 16 << 20};
   commit_max_ = random.Chance(0.3) ? Millis(300) : weather_.commit_max;  // some disks are slow
   limits_.row_cache_bytes = kRowCacheBytes[random.Below(3)];
+  if (random.Chance(0.2)) limits_.hint_bytes = random.Below(400);
 }
 
 void SimNode::Start(std::shared_ptr<const View> view) {
@@ -168,7 +170,11 @@ void SimNode::ReadSums(SumRequest request) {
 
 void SimNode::Commit(Batch batch) {
   assert(!committing_);
-  for (const RowCommit& row : batch.rows) host_.RecordSeen(*this, row.row_key, row.after);
+  for (const RowCommit& row : batch.rows) {
+    // Of a hint, what a fallback holds: it may be erased, and a replica's is empty.
+    if (IsHintKey(row.row_key) && (row.after == nullptr || IsEmptyRecord(row.after))) continue;
+    host_.RecordSeen(*this, std::string(HintedRowKey(row.row_key)), row.after);
+  }
   committing_ = std::move(batch);
   const Micros delay = world_.random().Skewed({100}, healed_ ? Millis(2) : commit_max_);
   world_.In(delay, [this, life = life_] {
@@ -202,13 +208,13 @@ absl::Status SimNode::Write(const Batch& batch) {
   absl::Status status = store_->Commit(rows, others, Durability::kDisk);
   if (status.ok()) {
     for (size_t i = 0; i < rows.size(); ++i)
-      host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);
+      if (!IsHintKey(rows[i].row_key)) host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);
   }
   return status;
 }
 
 RecordBytes SimNode::Durable(const std::string& row_key) {
-  absl::StatusOr<std::string> bytes = engine_.Get(Table::kRows, row_key);
+  absl::StatusOr<std::string> bytes = engine_.Get(IsHintKey(row_key) ? Table::kHints : Table::kRows, row_key);
   return bytes.ok() ? std::make_shared<const std::string>(*std::move(bytes)) : nullptr;
 }
 

@@ -22,8 +22,26 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
     cluster.invariants().Converged(MakeRowKey(keyspace.id, TokenOf(key.name).value, key.name),
                                    cluster.ReplicasOf(keyspace.name, key.name));
   }
-  for (size_t i = 0; i < cluster.size() && world.ok(); ++i)
+  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) {
     cluster.invariants().SumsAreRight(cluster.node(i));
+    if (!cluster.node(i).lane().node().replica().hints().empty()) {
+      world.Violated(cluster.node(i).name() + " still counts hints although all nodes are up");
+    }
+    std::string left;
+    (void)cluster.node(i).engine().Scan(Table::kHints, {}, [&](std::string_view key, std::string_view) {
+      left = key;
+      return false;
+    });
+    if (!left.empty())
+      world.Violated(cluster.node(i).name() + " still holds a hint although all nodes are up");
+  }
+}
+
+void CountHints(World& world, Cluster& cluster) {
+  for (size_t i = 0; i < cluster.size(); ++i) {
+    for (const auto& [node, delivered] : cluster.node(i).lane().node().handoff().delivered())
+      world.Add(Count::kHints, delivered);
+  }
 }
 
 uint64_t RecordsSent(Cluster& cluster) {
@@ -57,6 +75,7 @@ void Play(World& world, const Options& options) {
     if (cluster.node(i).lane().node().exchange().unequal() == 0) continue;
     world.Violated(cluster.node(i).name() + " holds its rows for unequal to those of another replica");
   }
+  CountHints(world, cluster);
   const size_t keys = clients.history().Keys().size();
   size_t read = 0;
   if (world.ok()) clients.ReadAll(read);

@@ -22,6 +22,8 @@ enum class Count : uint8_t {
   kReads,
   kScans,
   kRetries,
+  kFallbacks,
+  kHints,
   kLost,
   kDoubled,
   kCrashes,
@@ -34,10 +36,25 @@ enum class Count : uint8_t {
   kLayouts,
   kTurns,
 };
-inline constexpr std::array kCountNames = {
-    "ok",         "refused", "unknown",    "reads",  "scans",       "retries",        "lost",
-    "doubled",    "crashes", "partitions", "pauses", "clock jumps", "commits failed", "reads failed",
-    "disks full", "layouts", "turns"};
+inline constexpr std::array kCountNames = {"ok",
+                                           "refused",
+                                           "unknown",
+                                           "reads",
+                                           "scans",
+                                           "retries",
+                                           "writes on fallbacks",
+                                           "hints delivered",
+                                           "lost",
+                                           "doubled",
+                                           "crashes",
+                                           "partitions",
+                                           "pauses",
+                                           "clock jumps",
+                                           "commits failed",
+                                           "reads failed",
+                                           "disks full",
+                                           "layouts",
+                                           "turns"};
 using Counts = std::array<uint64_t, kCountNames.size()>;
 
 class World {

@@ -245,10 +245,13 @@ TEST(Later, AClockSetBackDoesNotMakeANodeOld) {
 
 TEST(Later, FactsSpread) {
   Three cluster;
-  cluster[0].SetFacts({.keys = 10, .bytes = 20, .hints_held = 30, .layout_epoch = 0, .version = "1.2"});
+  cluster[0].SetFacts(
+      {.keys = 10, .bytes = 20, .hints_for = {{NodeId{7}, 30}}, .layout_epoch = 0, .version = "1.2"});
   cluster.Run(Seconds(2));
-  EXPECT_EQ(cluster[2].known().at(NodeId{1}).facts,
-            (NodeFactsValue{.keys = 10, .bytes = 20, .hints_held = 30, .layout_epoch = 1, .version = "1.2"}));
+  EXPECT_EQ(
+      cluster[2].known().at(NodeId{1}).facts,
+      (NodeFactsValue{
+          .keys = 10, .bytes = 20, .hints_for = {{NodeId{7}, 30}}, .layout_epoch = 1, .version = "1.2"}));
 }
 
 TEST(Changing, KeyspacesComeAndGo) {
