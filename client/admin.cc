@@ -38,6 +38,7 @@ NodeStatus NodeOf(const v1::Node& wire) {
           .tokens = {wire.tokens().begin(), wire.tokens().end()},
           .keys = wire.facts().keys(),
           .bytes = wire.facts().bytes(),
+          .filling = wire.facts().filling(),
           .hints_held = wire.facts().hints_held(),
           .version = wire.facts().version()};
 }

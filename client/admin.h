@@ -27,10 +27,11 @@ struct NodeStatus {
   std::string state;  // "up", "suspect" or "down", as the asked node sees it
   bool member = false;
   std::vector<uint64_t> tokens;
-  double owned = 0;         // fraction of the ring
-  double replicated = 0;    // fraction of the default keyspace's rows
-  uint64_t keys = 0;        // an estimate
-  uint64_t bytes = 0;       // on disk
+  double owned = 0;       // fraction of the ring
+  double replicated = 0;  // fraction of the default keyspace's rows
+  uint64_t keys = 0;      // an estimate
+  uint64_t bytes = 0;     // on disk
+  bool filling = false;   // its store was lost: it answers no reads until it has what the other replicas have
   uint64_t hints_held = 0;  // for others
   uint64_t hints_owed = 0;  // held by others for it
   std::string version;

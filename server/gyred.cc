@@ -35,20 +35,37 @@ std::string Bytes64(uint64_t value) {
   return bytes;
 }
 
-// A store belongs to the node whose identity lies beside it: a store that was copied is refused.
-absl::Status ClaimStore(Engine& engine, const Identity& identity) {
+// A store belongs to the node whose identity lies beside it: a store that was copied is refused. True: the
+// store is filling. One that is new although its node belongs to a cluster takes the place of one that was
+// lost; it writes under other names than that did, as nobody knows what it wrote last.
+absl::StatusOr<bool> ClaimStore(Engine& engine, Identity& identity) {
+  constexpr int kIncarnationsOfAStore = 20;  // bits
   const absl::StatusOr<std::string> owner = engine.Get(Table::kMeta, kMetaOwner);
   const std::string self = Bytes64(identity.node().value);
   if (owner.ok()) {
-    if (*owner == self) return absl::OkStatus();
+    if (*owner == self) return engine.Get(Table::kMeta, kMetaFilling).ok();
     return absl::FailedPreconditionError("the store in " + identity.store_dir() +
                                          " belongs to another node than the identity beside it (" +
                                          ToString(identity.node()) + "); put back the right one");
   }
   if (!absl::IsNotFound(owner.status())) return owner.status();
-  const EngineWrite claim = {Table::kMeta, std::string(kMetaOwner),
-                             std::make_shared<const std::string>(self)};
-  return engine.Apply({&claim, 1}, Durability::kDisk, "");
+  const auto bytes = [](std::string value) { return std::make_shared<const std::string>(std::move(value)); };
+  std::vector<EngineWrite> claim = {{Table::kMeta, std::string(kMetaOwner), bytes(self)}};
+  const bool lost = identity.cluster() != 0;
+  if (lost) {
+    if (absl::Status status = identity.CountStore(); !status.ok()) return status;
+    const ActorState actor = {
+        .incarnation = static_cast<uint32_t>(identity.stores() << kIncarnationsOfAStore), .clean = true};
+    claim.push_back({Table::kMeta, std::string(kMetaActor), bytes(EncodeActorState(actor))});
+    claim.push_back({Table::kMeta, std::string(kMetaFilling), bytes("")});
+    spdlog::warn(
+        "the store in {} is new, but node {} belongs to a cluster: it fills from the other replicas, and "
+        "answers no "
+        "reads until it has compared what it has with all of them",
+        identity.store_dir(), ToString(identity.node()));
+  }
+  if (absl::Status status = engine.Apply(claim, Durability::kDisk, ""); !status.ok()) return status;
+  return lost;
 }
 
 absl::StatusOr<std::optional<ActorState>> LoadActor(Engine& engine) {
@@ -90,9 +107,10 @@ class LaneNetwork : public Network {
 
 class RunningNode : public Gyred {
  public:
-  RunningNode(const Config& config, Identity identity, std::unique_ptr<Engine> engine)
+  RunningNode(const Config& config, Identity identity, std::unique_ptr<Engine> engine, bool filling)
       : config_(config),
         identity_(std::move(identity)),
+        filling_(filling),
         engine_(std::move(engine)),
         store_(*engine_),
         disk_(store_, {config.storage.durability, identity_.store_dir(), config.limits.disk_reserve_bytes},
@@ -114,6 +132,7 @@ class RunningNode : public Gyred {
 
   const Config config_;
   Identity identity_;
+  const bool filling_;  // at the start
   MachineClock clock_;
   Inbox<Input> inbox_;
   RpcCounters counters_;
@@ -182,6 +201,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
                                   .bytes = size.bytes,
                                   .hints_for = std::move(hints_for),
                                   .unequal_ranges = lane_stats_.unequal_ranges,
+                                  .filling = lane_stats_.filling,
                                   .version = std::string(kGyredVersion)};
           },
       .log = [](const std::string& sentence) { spdlog::info("{}", sentence); },
@@ -211,7 +231,11 @@ absl::Status RunningNode::Serve() {
   absl::StatusOr<Membership> membership = MakeMembership();
   if (!membership.ok()) return membership.status();
   const Now now = clock_.Read();
-  Node::Config node = {.self = identity_.node(), .limits = LimitsOf(config_), .first_op = now.wall_ms << 20};
+  Node::Config node = {.self = identity_.node(),
+                       .limits = LimitsOf(config_),
+                       .first_op = now.wall_ms << 20,
+                       .filling = filling_};
+  lane_stats_.filling = filling_;
   lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms),
                 Runtime{clock_, network_, disk_, lane_stats_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
@@ -281,9 +305,10 @@ absl::StatusOr<std::unique_ptr<Gyred>> Gyred::Start(const Config& config) {
   if (!identity.ok()) return identity.status();
   absl::StatusOr<std::unique_ptr<Engine>> engine = RocksEngine::Open(identity->store_dir());
   if (!engine.ok()) return engine.status();
-  if (absl::Status status = ClaimStore(**engine, *identity); !status.ok()) return status;
+  const absl::StatusOr<bool> filling = ClaimStore(**engine, *identity);
+  if (!filling.ok()) return filling.status();
   const NodeId self = identity->node();
-  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(engine));
+  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(engine), *filling);
   if (absl::Status status = node->Serve(); !status.ok()) return status;
   spdlog::info("node {} serves clients at {}, peers at {}, HTTP at {}", ToString(self), config.listen.client,
                config.listen.peer, config.listen.http);

@@ -116,6 +116,7 @@ Identity& Identity::operator=(Identity&& other) noexcept {
   std::swap(lock_, other.lock_);
   std::swap(node_, other.node_);
   std::swap(cluster_, other.cluster_);
+  std::swap(stores_, other.stores_);
   return *this;
 }
 
@@ -137,6 +138,13 @@ absl::Status Identity::SetCluster(uint64_t cluster) {
   return status;
 }
 
+absl::Status Identity::CountStore() {
+  ++stores_;
+  absl::Status status = Save();
+  if (!status.ok()) --stores_;
+  return status;
+}
+
 absl::Status Identity::Read() {
   const std::string path = data_dir_ + "/identity";
   const auto garbled = [&](const std::string& why) {
@@ -152,9 +160,10 @@ absl::Status Identity::Read() {
     for (const auto& [key, node] : table) {
       const std::string name(key.str());
       const std::optional<uint64_t> id = ParseId(node);
-      if (name != "node" && name != "cluster") return garbled("there is no field " + name + " in it");
+      if (name != "node" && name != "cluster" && name != "stores")
+        return garbled("there is no field " + name + " in it");
       if (!id) return garbled(name + " is not sixteen hexadecimal digits in quotes");
-      (name == "node" ? node_.value : cluster_) = *id;
+      (name == "node" ? node_.value : name == "cluster" ? cluster_ : stores_) = *id;
     }
   } catch (const toml::parse_error& error) {
     return garbled("line " + std::to_string(error.source().begin.line) + ": " +
@@ -167,6 +176,7 @@ absl::Status Identity::Save() const {
   std::string content =
       "# Who this node is. Keep it: a node without it is another node.\nnode = \"" + ToString(node_) + "\"\n";
   if (cluster_ != 0) content += "cluster = \"" + ToString(NodeId{cluster_}) + "\"\n";
+  if (stores_ != 0) content += "stores = \"" + ToString(NodeId{stores_}) + "\"\n";
   return Replace(data_dir_, data_dir_ + "/identity", content);
 }
 

@@ -23,12 +23,15 @@ class Identity {
 
   NodeId node() const { return node_; }
   uint64_t cluster() const { return cluster_; }  // 0: belongs to no cluster yet
+  uint64_t stores() const { return stores_; }    // that were made after the first one was lost
   const std::string& data_dir() const { return data_dir_; }
   std::string store_dir() const { return data_dir_ + "/store"; }
 
   // Records, durably and for ever, the cluster this node belongs to. FAILED_PRECONDITION when that is another
   // one already; UNAVAILABLE when it cannot be written. REQUIRES: cluster != 0.
   absl::Status SetCluster(uint64_t cluster);
+  // Counts one more store, durably: what names writes must differ from what earlier stores used.
+  absl::Status CountStore();
 
  private:
   friend absl::StatusOr<Identity> OpenIdentity(const std::string& data_dir);
@@ -40,6 +43,7 @@ class Identity {
   int lock_ = -1;  // the open, locked file
   NodeId node_;
   uint64_t cluster_ = 0;
+  uint64_t stores_ = 0;
 };
 
 // Takes the data directory and reads who we are; on first use makes both. Errors, each a sentence:

@@ -35,6 +35,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   LaneStats& lane = parts.lane;
   gauge("gyre_calls_in_flight", "Calls that this node works on.",
         [&lane] { return lane.calls_in_flight.load(); });
+  gauge("gyre_filling", "1 while this node fills a store that was lost, and answers no reads.",
+        [&lane] { return lane.filling.load() ? 1 : 0; });
   gauge("gyre_hints_held", "Hints that this node holds for others.",
         [&lane] { return lane.hints_held.load(); });
   gauge("gyre_hints_held_bytes", "Bytes of these hints.", [&lane] {

@@ -47,6 +47,7 @@ Json NodeJson(const NodeStatus& node) {
           {"replicated", node.replicated},
           {"keys", node.keys},
           {"bytes", node.bytes},
+          {"filling", node.filling},
           {"hints_held", node.hints_held},
           {"hints_owed", node.hints_owed},
           {"version", node.version}};
@@ -70,10 +71,10 @@ void Status(Session& session) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "BYTES", "HINTS HELD", "OWED"}};
   for (const NodeStatus& node : info->nodes) {
-    rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, node.state,
-                    std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
-                    std::to_string(node.bytes), std::to_string(node.hints_held),
-                    std::to_string(node.hints_owed)});
+    rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone,
+                    node.filling ? node.state + ", filling" : node.state, std::to_string(node.tokens.size()),
+                    Percent(node.owned), std::to_string(node.keys), std::to_string(node.bytes),
+                    std::to_string(node.hints_held), std::to_string(node.hints_owed)});
   }
   PrintTable(session, rows);
 }

@@ -124,7 +124,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   const bool unproven =
       op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
                       (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
-  const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context);
+  const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context) || replica_.filling();
   if (must_read && !op->found) {
     op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
     op->gather->Start(turn, id);

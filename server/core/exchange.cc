@@ -98,24 +98,24 @@ void Exchange::BeginRound(const Turn& turn) {
   soon_ = false;
   tasks_.clear();
   for (Waiting& w : waiting_) ++w.rounds;
-  std::set<TaskKey> shared;
+  shared_.clear();
   const int self = turn.view->ring.IndexOf(turn.self);
   for (const KeyspaceSpec& keyspace : turn.view->layout.keyspaces) {
     for (const ReplicaRange& range : ranges_.Of(turn.view, keyspace.n)) {
       if (std::find(range.members.begin(), range.members.end(), self) == range.members.end()) continue;
       for (const MemberIndex member : range.members) {
         const Task task = {turn.view->ring.members()[member].id, keyspace.id, range};
-        if (task.peer <= turn.self) continue;
-        shared.insert(task.Key());
+        if (task.peer == turn.self || (task.peer < turn.self && !filling_)) continue;
+        shared_.insert(task.Key());
         tasks_.push_back(task);
       }
     }
   }
   // What is shared no longer is nobody's concern; what was never compared is not known to be equal.
-  const auto gone = [&](const TaskKey& key) { return !shared.contains(key); };
+  const auto gone = [&](const TaskKey& key) { return !shared_.contains(key); };
   std::erase_if(unequal_, gone);
   std::erase_if(compared_, gone);
-  for (const TaskKey& key : shared) {
+  for (const TaskKey& key : shared_) {
     if (!compared_.contains(key)) unequal_.insert(key);
   }
   NextTask(turn);
@@ -136,13 +136,17 @@ void Exchange::NextTask(const Turn& turn) {
 void Exchange::EndRound(const Turn& turn) {
   round_ = false;
   ++counters_.rounds;
+  if (filling_ && std::ranges::includes(filled_, shared_)) {
+    filling_ = false;
+    turn.out.filled = true;
+  }
   std::erase_if(waiting_, [&](const Waiting& w) {
     if (w.rounds == 0 || (!unequal_.empty() && w.rounds < kRoundsMax)) return false;
     turn.out.replies.push_back({w.ticket, {}});
     return true;
   });
   if (!waiting_.empty()) soon_ = true;
-  round_at_ = turn.now.steady + (soon_ ? kSoon : kRoundEvery);
+  round_at_ = turn.now.steady + (soon_ ? kSoon : filling_ ? kFillEvery : kRoundEvery);
 }
 
 void Exchange::NextQuestion(const Turn& turn) {
@@ -153,11 +157,12 @@ void Exchange::NextQuestion(const Turn& turn) {
     return;
   }
   if (!work.suspects.empty()) {
+    work.moved = true;
     work.leaves.assign(work.suspects.begin(), work.suspects.end());
     work.suspects.clear();
   }
   if (!work.leaves.empty()) return AskRows(turn);
-  EndTask(turn, !work.second_look);
+  EndTask(turn, !work.moved);
 }
 
 // Own sums first; with these the peer is asked.
@@ -313,6 +318,7 @@ void Exchange::EndTask(const Turn& turn, bool equal) {
   compared_.insert(key);
   if (equal) {
     unequal_.erase(key);
+    if (filling_) filled_.insert(key);
   } else {
     unequal_.insert(key);
     soon_ = true;

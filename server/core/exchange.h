@@ -38,7 +38,9 @@ struct ExchangeCounters {
 
 class Exchange {
  public:
-  explicit Exchange(OpId first_op) : next_op_(first_op) {}
+  // `filling`: this node may have forgotten what it confirmed. Then it compares with every member itself,
+  // until it has found all that it shares with each of them equal.
+  Exchange(OpId first_op, bool filling) : next_op_(first_op), filling_(filling) {}
 
   // Starts a round soon, in which everything is compared.
   void Wake(const Turn& turn);
@@ -60,11 +62,13 @@ class Exchange {
   const ExchangeCounters& counters() const { return counters_; }
   // Pairs of range and peer that the last comparison did not find equal, or that were never compared.
   size_t unequal() const { return unequal_.size(); }
+  bool filling() const { return filling_; }
   // True while a round is under way or about to begin.
   bool busy() const { return round_ || soon_; }
 
  private:
   static constexpr Micros kRoundEvery = Seconds(10);
+  static constexpr Micros kFillEvery = Seconds(1);
   static constexpr Micros kSoon = Millis(200);
   static constexpr Micros kSecondLook = Millis(500);
   static constexpr Micros kPatience = Seconds(5);
@@ -90,6 +94,7 @@ class Exchange {
     std::vector<peer::Slice> asked;     // compared now
     std::vector<peer::Slice> suspects;  // unequal leaves
     bool second_look = false;
+    bool moved = false;              // rows were compared one by one
     std::optional<Micros> look_at;   // when the suspects are looked at again
     std::deque<peer::Slice> leaves;  // whose rows are to be compared
     std::string after;               // row key up to which the first leaf was compared
@@ -124,6 +129,9 @@ class Exchange {
   std::deque<Task> tasks_;  // of the round
   std::optional<Work> work_;
   std::vector<Waiting> waiting_;
+  bool filling_;
+  std::set<TaskKey> shared_;  // in the last round
+  std::set<TaskKey> filled_;  // while filling: found equal since it began
   std::set<TaskKey> compared_;
   std::set<TaskKey> unequal_;
   ExchangeCounters counters_;

@@ -230,6 +230,7 @@ struct Outbox {
   std::optional<ActorState> actor;      // to be made durable with the next batch
   std::vector<Reply> replies;
   bool layout_wanted = false;  // a peer knows a newer layout
+  bool filled = false;         // this node is filling no more: to be made durable
 };
 
 }  // namespace gyre

@@ -22,10 +22,13 @@ Node::Node(Config config, ActorClock clock)
       up_({config.self}),
       replica_(config.limits, std::move(clock)),
       coordinator_(config_.limits, replica_, config.first_op),
-      exchange_(config.first_op),
-      handoff_(replica_, config.first_op) {}
+      exchange_(config.first_op, config.filling),
+      handoff_(replica_, config.first_op) {
+  replica_.SetFilling(config.filling);
+}
 
 void Node::Step(Now now, Input input, Outbox& out) {
+  replica_.SetFilling(exchange_.filling());
   const Turn turn = {now, config_.self, view_, up_, out};
   std::visit(Overloaded{
                  [&](ClientCall& call) {
@@ -130,7 +133,7 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           },
           [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
           [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, reply); },
-          [&](peer::FetchPage&) { Replica::FetchPage(turn, std::move(input)); },
+          [&](peer::FetchPage&) { replica_.FetchPage(turn, std::move(input)); },
           [&](peer::FetchPageReply& reply) { coordinator_.FetchPageReply(turn, from, op, std::move(reply)); },
           [&](peer::CompareSums& asked) {
             turn.out.sum_reads.push_back({from, op, std::move(asked.slices), std::move(asked.sums)});

@@ -24,7 +24,8 @@ class Node {
   struct Config {
     NodeId self;
     NodeLimits limits;
-    OpId first_op = 1;  // above every operation of earlier lives of this node
+    OpId first_op = 1;     // above every operation of earlier lives of this node
+    bool filling = false;  // its store was lost, and it has not compared what it has now with all others
   };
 
   Node(Config config, ActorClock clock);

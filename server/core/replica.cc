@@ -96,6 +96,9 @@ void Replica::NoticeOwnDots(const RecordBytes& ours, const VersionVector& claime
 
 void Replica::FetchRow(const Turn& turn, FromPeer input) {
   const auto& fetch = std::get<peer::FetchRow>(input.message.body);
+  if (filling_) {
+    return turn.Send(input.from, input.message.op, peer::FetchReply{.code = absl::StatusCode::kUnavailable});
+  }
   const std::string key = fetch.hint_for ? MakeHintKey(fetch.hint_for.value, fetch.row_key) : fetch.row_key;
   const RowTable::Entry* row = rows_.Find(key);
   if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
@@ -106,7 +109,11 @@ void Replica::FetchRow(const Turn& turn, FromPeer input) {
   turn.Send(input.from, input.message.op, peer::FetchReply{absl::StatusCode::kOk, row->committed});
 }
 
-void Replica::FetchPage(const Turn& turn, FromPeer input) {
+void Replica::FetchPage(const Turn& turn, FromPeer input) const {
+  if (filling_) {
+    return turn.Send(input.from, input.message.op,
+                     peer::FetchPageReply{.code = absl::StatusCode::kUnavailable});
+  }
   auto& page = std::get<peer::FetchPage>(input.message.body);
   page.rows_max = std::clamp<uint32_t>(page.rows_max, 1, ScanCall::kRowsMax);
   page.bytes_max = std::min(page.bytes_max, peer::FetchPage::kBytesMax);

@@ -33,7 +33,7 @@ class Replica {
   // `input` holds the message of the type that the name says.
   void StoreRow(const Turn& turn, FromPeer input);
   void FetchRow(const Turn& turn, FromPeer input);
-  static void FetchPage(const Turn& turn, FromPeer input);
+  void FetchPage(const Turn& turn, FromPeer input) const;
 
   // A batch ended, well or badly. Tells those who asked.
   void Committed(const Turn& turn, gyre::Committed batch);
@@ -63,6 +63,11 @@ class Replica {
   void CountHint(const std::string& hint_key, const RecordBytes& record) { Count(hint_key, nullptr, record); }
   void ForgetHintCount(NodeId node);  // none was found on disk
 
+  // A filling replica takes writes and gives data to comparisons, but answers no read: it may have forgotten
+  // what it confirmed.
+  void SetFilling(bool filling) { filling_ = filling; }
+  bool filling() const { return filling_; }
+
   void SetHealth(absl::Status status) { health_ = std::move(status); }
   // Not OK while the disk takes no writes.
   const absl::Status& health() const { return health_; }
@@ -79,6 +84,7 @@ class Replica {
   std::map<NodeId, HintCount> hints_;
   uint64_t hint_bytes_ = 0;
   uint64_t hints_refused_ = 0;
+  bool filling_ = false;
   RowTable rows_;
   ActorClock clock_;
   bool clock_on_its_way_ = false;

@@ -55,6 +55,7 @@ void CommitThread::CommitNow(Batch batch) {
     others.push_back({Table::kMeta, std::string(kMetaActor),
                       std::make_shared<const std::string>(EncodeActorState(*batch.actor))});
   }
+  if (batch.filled) others.push_back({Table::kMeta, std::string(kMetaFilling), nullptr});
   absl::Status status = store_.Commit(rows, others, options_.durability);
   batches_.fetch_add(1, std::memory_order_relaxed);
   rows_.fetch_add(rows.size(), std::memory_order_relaxed);

@@ -84,20 +84,22 @@ void Lane::Collect(std::vector<Input>& to_self) {
   std::move(out_.commits.begin(), out_.commits.end(), std::back_inserter(waiting_.rows));
   out_.commits.clear();
   if (out_.actor) waiting_.actor = std::exchange(out_.actor, std::nullopt);
+  waiting_.filled = waiting_.filled || std::exchange(out_.filled, false);
   for (SumRequest& request : out_.sum_reads) runtime_.disk.ReadSums(std::move(request));
   out_.sum_reads.clear();
   layout_wanted_ = layout_wanted_ || std::exchange(out_.layout_wanted, false);
 }
 
 void Lane::StartCommit() {
-  if (committing_ || (waiting_.rows.empty() && !waiting_.actor)) return;
+  if (committing_ || waiting_.empty()) return;
   size_t bytes = 0;
   const auto end = std::find_if(waiting_.rows.begin(), waiting_.rows.end(), [&](const RowCommit& row) {
     if (bytes > kBatchBytesMax) return true;
     bytes += row.row_key.size() + (row.after ? row.after->size() : 0);
     return false;
   });
-  Disk::Batch batch = {.actor = std::exchange(waiting_.actor, std::nullopt)};
+  Disk::Batch batch = {.actor = std::exchange(waiting_.actor, std::nullopt),
+                       .filled = std::exchange(waiting_.filled, false)};
   if (end == waiting_.rows.end()) {
     batch.rows.swap(waiting_.rows);
   } else {
@@ -129,6 +131,7 @@ void Lane::Publish() {
   }
   for (const auto& [node, delivered] : node_.handoff().delivered()) hints[node].delivered = delivered;
   set(runtime_.stats.hints_held, held);
+  set(runtime_.stats.filling, exchange.filling());
   set(runtime_.stats.hints_refused, node_.replica().hints_refused());
   set(runtime_.stats.hints_counted, node_.handoff().counted());
   if (hints == hints_) return;

@@ -28,9 +28,7 @@ class Lane {
   // When the next turn is due even without inputs.
   std::optional<Micros> next_deadline() const { return node_.next_deadline(); }
   // Nothing is under way: no call, no commit.
-  bool idle() const {
-    return node_.calls_in_flight() == 0 && !committing_ && waiting_.rows.empty() && !waiting_.actor;
-  }
+  bool idle() const { return node_.calls_in_flight() == 0 && !committing_ && waiting_.empty(); }
   const Node& node() const { return node_; }
 
  private:

@@ -31,6 +31,7 @@ struct LaneStats {
 
   mutable absl::Mutex mutex;
   Hints hints_by_node ABSL_GUARDED_BY(mutex);
+  std::atomic<bool> filling = false;
   std::atomic<uint64_t> hints_held = 0;
   std::atomic<uint64_t> hints_refused = 0;
   std::atomic<bool> hints_counted = false;  // what was on disk at the start is in hints_held

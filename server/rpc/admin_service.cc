@@ -31,7 +31,8 @@ bool Converged(const v1::Topology& topology) {
   for (const v1::Node& node : topology.nodes()) {
     if (!node.member()) continue;
     if (node.state() != v1::Node::UP || node.facts().layout_epoch() != topology.layout_epoch()) return false;
-    if (node.facts().hints_held() != 0 || node.facts().unequal_ranges() != 0) return false;
+    if (node.facts().filling() || node.facts().hints_held() != 0 || node.facts().unequal_ranges() != 0)
+      return false;
   }
   return true;
 }

@@ -12,6 +12,8 @@ namespace gyre {
 // Keys of Table::kMeta.
 constexpr std::string_view kMetaActor = "actor";  // ActorState
 constexpr std::string_view kMetaOwner = "owner";  // the node id (8 bytes, big-endian) the store belongs to
+constexpr std::string_view kMetaFilling =
+    "filling";  // there while the node fills a store that was lost; empty
 constexpr std::string_view kMetaMembership = "cluster/";  // prefix: what server/core/membership persists
 
 std::string EncodeActorState(const ActorState& state);

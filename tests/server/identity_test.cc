@@ -115,5 +115,14 @@ TEST_F(IdentityTest, ADirectoryThatCannotBeMadeIsAnError) {
             "the data directory " + root_ + "/a cannot be made: File exists");
 }
 
+TEST_F(IdentityTest, StoresAreCountedForEver) {
+  for (uint64_t stores = 0; stores < 3; ++stores) {
+    auto identity = OpenIdentity(dir_);
+    ASSERT_TRUE(identity.ok()) << identity.status();
+    EXPECT_EQ(identity->stores(), stores);
+    EXPECT_TRUE(identity->CountStore().ok());
+  }
+}
+
 }  // namespace
 }  // namespace gyre

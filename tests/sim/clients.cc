@@ -29,6 +29,16 @@ Clients::Clients(World& world, Cluster& cluster, size_t clients)
   }
 }
 
+// What a quorum knew of it may be known by less than one.
+void Clients::DiskLost() {
+  history_.DiskLost();
+  for (const auto& client : clients_) {
+    for (auto& [key, known] : client->contexts) {
+      for (Claims::Claim& claim : known.claims) claim.sure = claim.sure && !claim.own;
+    }
+  }
+}
+
 void Clients::Begin(Micros end) {
   for (const auto& client : clients_) {
     world_.In(world_.random().Between({0}, kThink), [this, each = client.get(), end] { Act(*each, end); });

@@ -19,6 +19,7 @@ class Clients {
   void Begin(Micros end);
   // Reads every key that was ever written, from all replicas of it. `read` counts the good answers.
   void ReadAll(size_t& read);
+  void DiskLost();
   void AddKeyspace(const std::string& keyspace) { keyspaces_.push_back(keyspace); }
   const History& history() const { return history_; }
 

@@ -219,10 +219,15 @@ void Cluster::AddKeyspace(KeyspaceSpec keyspace) {
 
 void Cluster::Start(size_t node) { nodes_[node]->Start(view_); }
 
-void Cluster::Crash(size_t index) {
+void Cluster::Crash(size_t index, bool with_disk) {
   SimNode& node = *nodes_[index];
   if (!node.alive()) return;
-  node.Crash();
+  if (with_disk) {
+    disk_lost_();
+    node.LoseDisk();
+  } else {
+    node.Crash();
+  }
   for (size_t other = 0; other < nodes_.size(); ++other) link(index, other).believed = false;
   for (const auto& [ticket, waiting] : waiting_) {
     if (waiting.node == &node && !waiting.answered)
@@ -275,6 +280,9 @@ void Cluster::Repeat(Micros mean, Micros end, const std::function<void()>& what)
 void Cluster::BeginFaults(Micros end) {
   Random& random = world_.random();
   Repeat(weather_.crash, end, [this] { Crash(AnyNode()); });
+  if (weather_.disk_lost && nodes_.size() > 1) {
+    world_.At(random.Between({0}, end), [this] { Crash(AnyNode(), /*with_disk=*/true); });
+  }
   Repeat(weather_.partition, end, [this] { Partition(); });
   Repeat(weather_.pause, end, [this, &random] {
     nodes_[AnyNode()]->PauseUntil(world_.now() + random.Skewed(Millis(20), Seconds(3)));

@@ -29,6 +29,8 @@ class Cluster final : private SimNode::Host {
   void Ask(Question question);
 
   // Lets things go wrong until `end`, then ends every fault.
+  // Told before a node loses its disk.
+  void OnDiskLost(std::function<void()> told) { disk_lost_ = std::move(told); }
   void BeginFaults(Micros end);
   void Heal();
   void AddKeyspace(KeyspaceSpec keyspace);
@@ -74,7 +76,7 @@ class Cluster final : private SimNode::Host {
   void CheckAnswered(uint64_t ticket);
   void Finish(uint64_t ticket, const CallResult* result);
   void Start(size_t node);
-  void Crash(size_t node);
+  void Crash(size_t index, bool with_disk = false);
   void Partition();
   void Mend(const std::vector<std::pair<size_t, size_t>>& cut);
   void NoticeLinks();
@@ -95,6 +97,7 @@ class Cluster final : private SimNode::Host {
   std::vector<Link> links_;
   uint64_t last_ticket_ = 0;
   std::map<uint64_t, Waiting> waiting_;
+  std::function<void()> disk_lost_;
 };
 
 }  // namespace gyre::sim

@@ -113,7 +113,9 @@ std::string History::Check(const Read& read) const {
   }
   for (const EventId id : found->second) {
     const Event& put = events_[id];
-    if (put.is_delete || !put.acked || *put.acked >= read.start || read.r + put.w <= read.n) continue;
+    if (put.is_delete || !put.acked || *put.acked >= read.start || put.kept() <= 0 ||
+        read.r + put.w <= read.n)
+      continue;
     if (Has(shown_bits, put.number) || Has(superseded, put.number)) continue;
     if (std::ranges::any_of(found->second, [&](EventId other) {
           const Event& by = events_[other];
@@ -134,11 +136,12 @@ std::string History::Check(const Read& read) const {
 bool History::Resurrected(const Event& value, const Read& read) const {
   for (const EventId id : by_key_.at(read.key)) {
     const Event& by = events_[id];
-    if (!by.acked || *by.acked >= read.start || read.r + by.w <= read.n || !Has(by.surely, value.number))
+    if (!by.acked || *by.acked >= read.start || by.kept() <= 0 || read.r + by.w <= read.n ||
+        !Has(by.surely, value.number))
       continue;
     if (value.attempts == 1) return true;
-    // Where the last write wins nothing remembers that a retried put was superseded: an attempt that was on its way for
-    // long is a new write when it arrives, and the last.
+    // Where the last write wins nothing remembers that a retried put was superseded: an attempt that was on
+    // its way for long is a new write when it arrives, and the last.
     if (read.rule == ConflictRule::kLastWriteWins) continue;
     // An attempt that came in after its writer looked, or where it did not look, is a put of its own.
     for (const EventId other : by_key_.at(read.key)) {
@@ -146,7 +149,7 @@ bool History::Resurrected(const Event& value, const Read& read) const {
       if (other != id && !Has(by.surely, link.number)) continue;
       for (const Claims::Claim& claim : link.claims) {
         if (claim.event == value.id && claim.sure && value.pending == 0 && value.acked &&
-            value.end < claim.at && claim.r + value.w > read.n)
+            value.end < claim.at && value.kept() > 0 && claim.r + value.w > read.n)
           return true;
       }
     }

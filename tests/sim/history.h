@@ -55,7 +55,11 @@ struct Event {
   int pending = 0;       // attempts without an end
   bool unknown = false;  // an attempt ended so
   std::optional<Micros> acked;
-  int w = 0;  // the least that an acknowledgement was for
+  int w = 0;     // the least that an acknowledgement was for
+  int lost = 0;  // disks that were lost since it began: so many replicas fewer may have it
+  // How many have it at least. While one is, reads must meet it just as before: a replica that lost its disk
+  // counts for none until it has what the others have.
+  int kept() const { return w - lost; }
   // No attempt can have taken effect.
   bool refused() const { return pending == 0 && !unknown && !acked; }
 };
@@ -68,6 +72,10 @@ class History {
                Micros now);
   void Attempt(EventId id) { ++events_[id].attempts, ++events_[id].pending; }
   void AttemptEnded(EventId id, Outcome outcome, int w, Micros now);
+
+  void DiskLost() {
+    for (Event& event : events_) ++event.lost;
+  }
 
   // What a read of `key` returned. Empty when it can be explained, else a sentence.
   struct Read {

@@ -94,7 +94,7 @@ void Invariants::Acknowledged(const Event& event, const WriteResult& result, uin
     most = std::max(most, static_cast<int>(
                               std::ranges::count_if(nodes, [&](SimNode* node) { return holds(node, dot); })));
   }
-  if (most < w || result.acks < w) {
+  if ((most < w && event.lost == 0) || result.acks < w) {
     world_.Violated((event.is_delete ? "a delete of " : "the put of " + event.value + " to ") +
                     DescribeRowKey(row_key) + " was acknowledged with W=" + std::to_string(w) +
                     " but is durable on " + std::to_string(most) + " nodes only, hints included");

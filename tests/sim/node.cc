@@ -43,9 +43,10 @@ void SimNode::Start(std::shared_ptr<const View> view) {
     assert(state.ok());
     actor = *state;
   }
-  lane_ = std::make_unique<Lane>(Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40},
-                                 ActorClock(id_.value, actor, Read().wall_ms),
-                                 Runtime{*this, *this, *this, stats_});
+  const bool filling = engine_.Get(Table::kMeta, kMetaFilling).ok();
+  lane_ = std::make_unique<Lane>(
+      Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40, .filling = filling},
+      ActorClock(id_.value, actor, Read().wall_ms), Runtime{*this, *this, *this, stats_});
   world_.Trace(name_, [&] { return "starts life " + std::to_string(life_); });
   Push(NewView{std::move(view)});
 }
@@ -71,6 +72,24 @@ void SimNode::Crash() {
   disk_full_ = false;
   engine_.Crash(MemoryEngine::CrashKind::kPower);
   world_.Trace(name_, [] { return "crashes"; });
+}
+
+void SimNode::LoseDisk() {
+  Crash();
+  world_.Add(Count::kDisksLost);
+  world_.Trace(name_, [] { return "has lost its disk"; });
+  for (const Table table : {Table::kRows, Table::kHints, Table::kMeta}) {
+    const absl::Status erased = engine_.EraseRange(table, {});
+    assert(erased.ok());
+    (void)erased;
+  }
+  const ActorState actor = {.incarnation = static_cast<uint32_t>(++stores_ << 20), .clean = true};
+  const EngineWrite claim[] = {
+      {Table::kMeta, std::string(kMetaActor), std::make_shared<const std::string>(EncodeActorState(actor))},
+      {Table::kMeta, std::string(kMetaFilling), std::make_shared<const std::string>()}};
+  const absl::Status claimed = engine_.Apply(claim, Durability::kDisk, "");
+  assert(claimed.ok());
+  (void)claimed;
 }
 
 void SimNode::PauseUntil(Micros when) {
@@ -203,6 +222,7 @@ absl::Status SimNode::Write(const Batch& batch) {
     others.push_back({Table::kMeta, std::string(kMetaActor),
                       std::make_shared<const std::string>(EncodeActorState(*batch.actor))});
   }
+  if (batch.filled) others.push_back({Table::kMeta, std::string(kMetaFilling), nullptr});
   std::vector<RecordBytes> before;
   for (const RowWrite& row : rows) before.push_back(Durable(row.row_key));
   absl::Status status = store_->Commit(rows, others, Durability::kDisk);

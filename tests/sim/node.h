@@ -35,6 +35,8 @@ class SimNode final : private Clock, private Network, private Disk {
   // A new life, on what the last one left on disk.
   void Start(std::shared_ptr<const View> view);
   void Crash();
+  // Crashes, and what was on the disk is gone.
+  void LoseDisk();
   void PauseUntil(Micros when);
   void JumpWallClock(int64_t ms) { wall_offset_ms_ += ms; }
   void SetDiskFull(bool full);
@@ -83,6 +85,7 @@ class SimNode final : private Clock, private Network, private Disk {
   LaneStats stats_;
   std::unique_ptr<Lane> lane_;
   uint64_t life_ = 0;
+  uint64_t stores_ = 0;  // that were lost
   bool healed_ = false;
   bool disk_full_ = false;
   Micros steady_offset_;

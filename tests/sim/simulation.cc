@@ -24,6 +24,9 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
   }
   for (size_t i = 0; i < cluster.size() && world.ok(); ++i) {
     cluster.invariants().SumsAreRight(cluster.node(i));
+    if (cluster.node(i).lane().node().exchange().filling()) {
+      world.Violated(cluster.node(i).name() + " is still filling although all nodes are up");
+    }
     if (!cluster.node(i).lane().node().replica().hints().empty()) {
       world.Violated(cluster.node(i).name() + " still counts hints although all nodes are up");
     }
@@ -55,6 +58,7 @@ void Play(World& world, const Options& options) {
   Cluster cluster(world, options.nodes);
   Clients clients(world, cluster, 2 + world.random().Below(4));
   clients.Begin(kFaults);
+  cluster.OnDiskLost([&] { clients.DiskLost(); });
   cluster.BeginFaults(kFaults);
   world.At(world.random().Between(Seconds(5), Seconds(15)), [&] {
     cluster.AddKeyspace({.name = "late", .r = {}, .w = {}});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +26,13 @@ struct NodeTest : testing::Test {
   std::optional<Node> node;
   Outbox out;
   uint64_t tickets = 0;
+  bool filling = false;
 
   void SetUp() override { Restart(std::nullopt); }
   void Restart(std::optional<ActorState> state, std::shared_ptr<const View> view = ThreeNodes()) {
     out = {};
-    node.emplace(Node::Config{.self = kA, .limits = limits}, ActorClock(kA.value, state, kWallMs));
+    node.emplace(Node::Config{.self = kA, .limits = limits, .filling = filling},
+                 ActorClock(kA.value, state, kWallMs));
     Step(NewView{std::move(view)});
     Step(PeerUp{kB});
     Step(PeerUp{kC});
