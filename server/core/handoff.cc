@@ -167,7 +167,6 @@ void Handoff::StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCod
 void Handoff::Erase(const Turn& turn, const Delivery& delivery, RowTable::Entry& hint) {
   if (SeenCounter(*hint.latest, replica_.clock().actor()) > 0) replica_.clock().Retire();
   replica_.Commit(turn, NodeId{}, 0, MakeHintKey(delivery.target.value, delivery.row_key), hint, nullptr);
-  ++delivered_[delivery.target];
 }
 
 void Handoff::End(OpId op) {
@@ -192,7 +191,7 @@ void Handoff::AnswerWaiting(const Turn& turn) {
   std::erase_if(waiting_, [&](Waiting& waiting) {
     if (counted_ && !std::exchange(waiting.counted, true)) {
       for (const auto& [node, count] : replica_.hints())
-        waiting.delivered[node] = delivered_[node] + count.hints;
+        waiting.delivered[node] = Delivered(node) + count.hints;
     }
     if (!IsOver(waiting) && turn.now.steady < waiting.deadline) return false;
     turn.out.replies.push_back({waiting.ticket, {}});
@@ -200,11 +199,14 @@ void Handoff::AnswerWaiting(const Turn& turn) {
   });
 }
 
+uint64_t Handoff::Delivered(NodeId node) const {
+  const auto delivered = replica_.hints_delivered().find(node);
+  return delivered == replica_.hints_delivered().end() ? 0 : delivered->second;
+}
+
 bool Handoff::IsOver(const Waiting& waiting) const {
   return waiting.counted && std::ranges::all_of(waiting.delivered, [&](const auto& goal) {
-           const auto delivered = delivered_.find(goal.first);
-           return !replica_.hints().contains(goal.first) ||
-                  (delivered != delivered_.end() && delivered->second >= goal.second);
+           return !replica_.hints().contains(goal.first) || Delivered(goal.first) >= goal.second;
          });
 }
 

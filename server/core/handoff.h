@@ -40,8 +40,6 @@ class Handoff {
   void PeerUp(const Turn& turn, NodeId node);
   void PeerLost(NodeId node);
 
-  // Hints by node that were delivered and erased since the start. Rising numbers.
-  const std::map<NodeId, uint64_t>& delivered() const { return delivered_; }
   // What was on disk at the start is known by now.
   bool counted() const { return counted_; }
 
@@ -80,6 +78,7 @@ class Handoff {
 
   void AnswerWaiting(const Turn& turn);
   bool IsOver(const Waiting& waiting) const;
+  uint64_t Delivered(NodeId node) const;
   void ReadPage(const Turn& turn, NodeId target, const std::string& after);
   void CountPage(const Turn& turn, const peer::FetchPageReply& page);
   void Send(const Turn& turn, OpId op, Delivery& delivery, const RowTable::Entry& own,
@@ -97,7 +96,6 @@ class Handoff {
   NodeId page_of_;    // zero: of the count
   std::map<NodeId, Pass> passes_;
   std::map<OpId, Delivery> sent_;
-  std::map<NodeId, uint64_t> delivered_;
   std::vector<Waiting> waiting_;
 };
 

@@ -72,6 +72,7 @@ void Replica::Count(const std::string& hint_key, const RecordBytes& before, cons
   add(count.bytes, plus, minus);
   add(hint_bytes_, plus, minus);
   if (count.hints == 0) hints_.erase(NodeId{node});
+  if (after == nullptr) ++hints_delivered_[NodeId{node}];
 }
 
 void Replica::ForgetHintCount(NodeId node) {

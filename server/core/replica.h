@@ -58,6 +58,8 @@ class Replica {
   void Owe(const Turn& turn, NodeId node, const std::string& row_key, const RecordBytes& record) const;
   // By node; without those for which nothing is held.
   const std::map<NodeId, HintCount>& hints() const { return hints_; }
+  // By node, hints that were erased: delivered. Rising numbers.
+  const std::map<NodeId, uint64_t>& hints_delivered() const { return hints_delivered_; }
   uint64_t hints_refused() const { return hints_refused_; }  // at the limit
   // What was on disk before this life.
   void CountHint(const std::string& hint_key, const RecordBytes& record) { Count(hint_key, nullptr, record); }
@@ -82,6 +84,7 @@ class Replica {
   const uint64_t drift_ms_;
   const uint64_t hint_bytes_max_;
   std::map<NodeId, HintCount> hints_;
+  std::map<NodeId, uint64_t> hints_delivered_;
   uint64_t hint_bytes_ = 0;
   uint64_t hints_refused_ = 0;
   bool filling_ = false;

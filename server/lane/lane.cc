@@ -129,7 +129,7 @@ void Lane::Publish() {
     hints[node] = {.hints = count.hints, .bytes = count.bytes};
     held += count.hints;
   }
-  for (const auto& [node, delivered] : node_.handoff().delivered()) hints[node].delivered = delivered;
+  for (const auto& [node, delivered] : node_.replica().hints_delivered()) hints[node].delivered = delivered;
   set(runtime_.stats.hints_held, held);
   set(runtime_.stats.filling, exchange.filling());
   set(runtime_.stats.hints_refused, node_.replica().hints_refused());

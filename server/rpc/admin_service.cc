@@ -157,6 +157,26 @@ grpc::ServerUnaryReactor* AdminService::OnDisk(grpc::CallbackServerContext* cont
   return reactor;
 }
 
+// Ends the call when the lane answers what `ask` makes; `fill` makes the reply then.
+grpc::ServerUnaryReactor* AdminService::OnLane(grpc::CallbackServerContext* context,
+                                               std::function<void()> fill,
+                                               const std::function<Input(Ticket, Micros deadline)>& ask) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto place = unary_->Add(
+      [reactor, fill = std::move(fill)](const CallResult& result) {
+        fill();
+        reactor->Finish(ToGrpc(result.status));
+      },
+      false);
+  if (place) {
+    const Micros deadline = backend_.clock.Read().steady + TimeoutOf(*context);
+    backend_.lane.Push(ask(Calls::TicketFor(unary_number_, *place), deadline));
+  } else {
+    reactor->Finish(ToGrpc(UnaryCalls::ShuttingDown()));
+  }
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* AdminService::Digests(grpc::CallbackServerContext* context,
                                                 const v1::DigestsRequest* request, v1::DigestsReply* reply) {
   const std::shared_ptr<const View> view = backend_.state.view();
@@ -195,17 +215,11 @@ grpc::ServerUnaryReactor* AdminService::Repair(grpc::CallbackServerContext* cont
     FillRepair(backend_.lane_stats, *reply);
     return Finished(context, absl::OkStatus());
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto place = unary_->Add(
-      [this, reactor, reply](const CallResult& result) {
-        FillRepair(backend_.lane_stats, *reply);
-        reactor->Finish(ToGrpc(result.status));
-      },
-      false);
-  if (!place) return Finished(context, UnaryCalls::ShuttingDown());
-  backend_.lane.Push(
-      RepairNow{Calls::TicketFor(unary_number_, *place), backend_.clock.Read().steady + TimeoutOf(*context)});
-  return reactor;
+  return OnLane(
+      context, [this, reply] { FillRepair(backend_.lane_stats, *reply); },
+      [](Ticket ticket, Micros deadline) {
+        return RepairNow{ticket, deadline};
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeDump(grpc::CallbackServerContext* context,
@@ -259,20 +273,11 @@ grpc::ServerUnaryReactor* AdminService::Hints(grpc::CallbackServerContext* conte
     FillHints(backend_.lane_stats, *reply);
     return Finished(context, absl::OkStatus());
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto place = unary_->Add(
-      [this, reactor, reply](const CallResult& result) {
-        FillHints(backend_.lane_stats, *reply);
-        reactor->Finish(ToGrpc(result.status));
-      },
-      false);
-  if (!place) {
-    reactor->Finish(ToGrpc(UnaryCalls::ShuttingDown()));
-    return reactor;
-  }
-  backend_.lane.Push(AwaitHints{Calls::TicketFor(unary_number_, *place),
-                                backend_.clock.Read().steady + TimeoutOf(*context)});
-  return reactor;
+  return OnLane(
+      context, [this, reply] { FillHints(backend_.lane_stats, *reply); },
+      [](Ticket ticket, Micros deadline) {
+        return AwaitHints{ticket, deadline};
+      });
 }
 
 grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* context,

@@ -53,6 +53,8 @@ class AdminService : public v1::Admin::CallbackService {
                                    v1::KeyspaceReply* reply);
   grpc::ServerUnaryReactor* OnDisk(grpc::CallbackServerContext* context,
                                    std::function<absl::Status(Store&)> job);
+  grpc::ServerUnaryReactor* OnLane(grpc::CallbackServerContext* context, std::function<void()> fill,
+                                   const std::function<Input(Ticket, Micros deadline)>& ask);
 
   Backend& backend_;
   std::shared_ptr<UnaryCalls> unary_;

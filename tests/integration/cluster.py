@@ -204,8 +204,20 @@ class Node:
         return took
 
     def pause(self):
+        """Returns when no thread of it runs any more: the signal stops one, which then stops the others."""
         self.check_running()
         self.process.send_signal(signal.SIGSTOP)
+        wait_until(f"node {self.index} stands still", lambda: self._thread_states() == {"T"})
+
+    def _thread_states(self):
+        states = set()
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            try:
+                with open(f"/proc/{self.process.pid}/task/{task}/stat", encoding="utf-8") as stat:
+                    states.add(stat.read().rpartition(")")[2].split()[0])
+            except FileNotFoundError:
+                states.add("gone just now")
+        return states
 
     def resume(self):
         self.check_running()

@@ -42,7 +42,7 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
 
 void CountHints(World& world, Cluster& cluster) {
   for (size_t i = 0; i < cluster.size(); ++i) {
-    for (const auto& [node, delivered] : cluster.node(i).lane().node().handoff().delivered())
+    for (const auto& [node, delivered] : cluster.node(i).lane().node().replica().hints_delivered())
       world.Add(Count::kHints, delivered);
   }
 }

@@ -123,7 +123,7 @@ TEST_F(HandoffTest, AHintIsDeliveredAndErasedWhenTheTargetIsUp) {
   Commit();
   EXPECT_EQ(HintFor(kC), nullptr);
   EXPECT_TRUE(node_hints().empty());
-  EXPECT_EQ(node->handoff().delivered().at(kC), 1u);
+  EXPECT_EQ(node->replica().hints_delivered().at(kC), 1u);
 }
 
 TEST_F(HandoffTest, AHintWhoseRowChangedSinceItWasSentStays) {
