@@ -92,6 +92,13 @@ std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int ne
     if (replicas.hint_for(slot) && turn.Up(replicas[slot])) ++fallbacks;
     missing += (missing.empty() ? "" : ", ") + ToString(node);
   }
+  if (reachable >= need) {
+    return std::to_string(need) + " of " + std::to_string(replicas.size()) +
+           " replicas are needed, and too few of those that can be reached could answer: a node that fills a "
+           "lost "
+           "store answers no reads, nor does one whose disk fails" +
+           (missing.empty() ? std::string() : " (down: " + missing + ")");
+  }
   return std::to_string(need) + " of " + std::to_string(replicas.size()) + " replicas are needed but only " +
          std::to_string(reachable) + " can be reached" +
          (fallbacks > 0 ? ", and " + std::to_string(fallbacks) + " in their place" : std::string()) +

@@ -35,7 +35,7 @@ absl::Status CheckKey(const std::string& key);
 // The keyspace of a call, or INVALID_ARGUMENT. The empty name stands for "default".
 absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::string& name);
 
-// "2 of 3 replicas are needed but only 1 can be reached (down: …)".
+// "2 of 3 replicas are needed but only 1 can be reached (down: …)"; of those that cannot, or did not answer.
 std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need);
 
 }  // namespace gyre

@@ -39,9 +39,9 @@ class Filling(ClusterTest):
         lost.wait_ready()
         self.cluster.wait_connected(nodes=[self.nodes[0], lost])
         self.assertTrue(self.filling(lost))
-        status = self.cli_json("cluster", "status")
-        self.assertEqual([node["filling"] for node in status["nodes"]].count(True), 1)
-        self.assertFalse(status["converged"])
+        wait_until("the status tells that it is filling",
+                   lambda: [node["filling"] for node in self.cli_json("cluster", "status")["nodes"]].count(True) == 1)
+        self.assertFalse(self.cli_json("cluster", "status")["converged"])
         # It holds what it was sent by now, or not; it does not say "not found" either way.
         for node in (self.nodes[0], lost):
             self.assert_status(UNAVAILABLE, ["replicas"], node.get, b"key-1")
