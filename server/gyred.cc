@@ -43,7 +43,11 @@ absl::StatusOr<bool> ClaimStore(Engine& engine, Identity& identity) {
   const absl::StatusOr<std::string> owner = engine.Get(Table::kMeta, kMetaOwner);
   const std::string self = Bytes64(identity.node().value);
   if (owner.ok()) {
-    if (*owner == self) return engine.Get(Table::kMeta, kMetaFilling).ok();
+    if (*owner == self) {
+      const absl::Status filling = engine.Get(Table::kMeta, kMetaFilling).status();
+      if (!filling.ok() && !absl::IsNotFound(filling)) return filling;  // unknown is not "full"
+      return filling.ok();
+    }
     return absl::FailedPreconditionError("the store in " + identity.store_dir() +
                                          " belongs to another node than the identity beside it (" +
                                          ToString(identity.node()) + "); put back the right one");

@@ -174,14 +174,17 @@ void Repair(Session& session, bool wait) {
   PrintTable(session, rows);
 }
 
-// What each member that can be reached holds for others. Those that are down are left out: what they hold is
-// delivered once they are back.
+// What each member that can be reached holds for others. What one that is away holds is not known.
 absl::StatusOr<HolderHints> HintsOfAll(Session& session, bool wait) {
   const auto info = session.Admin().ClusterStatus();
   if (!info.ok()) return info.status();
   HolderHints all{.counted = true, .hints = {}};
   for (const NodeStatus& node : info->nodes) {
-    if (!node.member || node.state != "up") continue;
+    if (!node.member) continue;
+    if (node.state != "up") {
+      all.counted = false;
+      continue;
+    }
     const auto held = AdminClient({node.address}, session.timeout).Hints(wait);
     if (!held.ok()) {
       return absl::Status(held.status().code(),

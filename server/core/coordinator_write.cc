@@ -41,8 +41,8 @@ void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool
     const NodeId to = op.replicas[best];
     if (origin.forwarded_by) {
       return Fail(turn, origin,
-                  absl::UnavailableError("the nodes disagree on who holds this key: a new layout is on "
-                                         "its way. Nothing was changed; try again"));
+                  absl::UnavailableError("the nodes disagree on who holds this key or on who is up, "
+                                         "which passes. Nothing was changed; try again"));
     }
     if (!is_delete) return Forward(turn, origin, to, std::move(op.call), deadline);
     return Forward(turn, origin, to,

@@ -2,7 +2,6 @@
 #include "server/core/handoff.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -193,7 +192,7 @@ void Handoff::AnswerWaiting(const Turn& turn) {
       for (const auto& [node, count] : replica_.hints())
         waiting.delivered[node] = Delivered(node) + count.hints;
     }
-    if (!IsOver(waiting) && turn.now.steady < waiting.deadline) return false;
+    if (!IsOver(turn, waiting) && turn.now.steady < waiting.deadline) return false;
     turn.out.replies.push_back({waiting.ticket, {}});
     return true;
   });
@@ -204,8 +203,11 @@ uint64_t Handoff::Delivered(NodeId node) const {
   return delivered == replica_.hints_delivered().end() ? 0 : delivered->second;
 }
 
-bool Handoff::IsOver(const Waiting& waiting) const {
-  return waiting.counted && std::ranges::all_of(waiting.delivered, [&](const auto& goal) {
+bool Handoff::IsOver(const Turn& turn, const Waiting& waiting) const {
+  const bool all_up =
+      turn.view != nullptr && std::ranges::all_of(turn.view->layout.members,
+                                                  [&](const Member& member) { return turn.Up(member.id); });
+  return all_up && waiting.counted && std::ranges::all_of(waiting.delivered, [&](const auto& goal) {
            return !replica_.hints().contains(goal.first) || Delivered(goal.first) >= goal.second;
          });
 }

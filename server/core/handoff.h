@@ -10,7 +10,6 @@
 // another at a limited rate: that is the budget.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <map>
 #include <optional>
 #include <string>
@@ -77,7 +76,7 @@ class Handoff {
   static constexpr size_t kWaitingMax = 64;
 
   void AnswerWaiting(const Turn& turn);
-  bool IsOver(const Waiting& waiting) const;
+  bool IsOver(const Turn& turn, const Waiting& waiting) const;
   uint64_t Delivered(NodeId node) const;
   void ReadPage(const Turn& turn, NodeId target, const std::string& after);
   void CountPage(const Turn& turn, const peer::FetchPageReply& page);

@@ -199,7 +199,7 @@ struct ResumeWrite {
   OpId op = 0;
 };
 
-// Answered OK when all hints of now are delivered, or at the deadline.
+// Answered OK when all hints of now are delivered and all members are up, or at the deadline.
 struct AwaitHints {
   Ticket ticket;
   Micros deadline;

@@ -227,5 +227,15 @@ TEST_F(HandoffTest, WhoWaitsIsToldWhenAllOfNowIsDelivered) {
   EXPECT_EQ(out.replies[0].ticket.value, 77u);
 }
 
+TEST_F(HandoffTest, WhileAMemberIsAwayItIsNotKnownThatAllIsDelivered) {
+  Step(PeerDown{kC});
+  Step(AwaitHints{{77}, now.steady + Seconds(60)});
+  TickAfter(Millis(1));
+  EXPECT_TRUE(out.replies.empty()) << "it may hold some";
+  Step(PeerUp{kC});
+  TickAfter(Millis(1));
+  EXPECT_EQ(out.replies.size(), 1u);
+}
+
 }  // namespace
 }  // namespace gyre
