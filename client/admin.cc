@@ -39,8 +39,18 @@ NodeStatus NodeOf(const v1::Node& wire) {
           .keys = wire.facts().keys(),
           .bytes = wire.facts().bytes(),
           .filling = wire.facts().filling(),
+          .collectible = wire.facts().collectible(),
           .hints_held = wire.facts().hints_held(),
           .version = wire.facts().version()};
+}
+
+StableCutInfo StableCutOf(const v1::StableCut& wire) {
+  StableCutInfo cut;
+  if (wire.has_lag_ms()) cut.lag_ms = wire.lag_ms();
+  for (const v1::CutBlocker& blocker : wire.blocked_by()) {
+    cut.blocked_by.push_back({blocker.node(), blocker.why()});
+  }
+  return cut;
 }
 
 std::optional<Replicas> ReplicasOf(const v1::Replicas& wire) {
@@ -131,7 +141,8 @@ absl::StatusOr<ClusterInfo> AdminClient::ClusterStatus() {
                    .answered_by = topology.answered_by(),
                    .nodes = {},
                    .keyspaces = {},
-                   .converged = reply->converged()};
+                   .converged = reply->converged(),
+                   .stable_cut = StableCutOf(reply->stable_cut())};
   for (int i = 0; i < topology.nodes_size(); ++i) {
     NodeStatus node = NodeOf(topology.nodes(i));
     if (i < reply->shares_size()) {

@@ -32,8 +32,9 @@ struct NodeStatus {
   uint64_t keys = 0;      // an estimate
   uint64_t bytes = 0;     // on disk
   bool filling = false;   // its store was lost: it answers no reads until it has what the other replicas have
-  uint64_t hints_held = 0;  // for others
-  uint64_t hints_owed = 0;  // held by others for it
+  uint64_t collectible = 0;  // rows with a tombstone, a value that expires or a retry to remember
+  uint64_t hints_held = 0;   // for others
+  uint64_t hints_owed = 0;   // held by others for it
   std::string version;
 };
 struct KeyspaceInfo {
@@ -45,6 +46,16 @@ struct KeyspaceInfo {
   std::string conflict = "siblings";  // or "last-write-wins"
   uint64_t ttl_ms = 0;                // 0: values do not expire by themselves
 };
+// The time up to which nobody can bring back what was deleted or superseded; tombstones before it are
+// collected.
+struct StableCutInfo {
+  struct Blocker {
+    std::string node;
+    std::string why;
+  };
+  std::optional<uint64_t> lag_ms;   // unset: none yet since the asked node started
+  std::vector<Blocker> blocked_by;  // members that hold it back
+};
 struct ClusterInfo {
   uint64_t cluster_id = 0;  // 0: not formed yet
   uint64_t layout_epoch = 0;
@@ -54,6 +65,7 @@ struct ClusterInfo {
   std::vector<NodeStatus> nodes;  // ordered by id
   std::vector<KeyspaceInfo> keyspaces;
   bool converged = false;
+  StableCutInfo stable_cut;
 };
 struct Location {
   uint64_t token = 0;

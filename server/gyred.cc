@@ -81,6 +81,13 @@ absl::StatusOr<std::optional<ActorState>> LoadActor(Engine& engine) {
   return *state;
 }
 
+absl::StatusOr<CutMarks> LoadCuts(Engine& engine) {
+  const absl::StatusOr<std::string> bytes = engine.Get(Table::kMeta, kMetaStableCut);
+  if (absl::IsNotFound(bytes.status())) return CutMarks{};
+  if (!bytes.ok()) return bytes.status();
+  return DecodeCutMarks(*bytes);
+}
+
 NodeLimits LimitsOf(const Config& config) {
   return {.value_bytes = config.limits.value_bytes,
           .siblings = config.limits.siblings,
@@ -204,6 +211,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
             return NodeFactsValue{.keys = size.keys,
                                   .bytes = size.bytes,
                                   .hints_for = std::move(hints_for),
+                                  .collectible = disk_.collectible(),
                                   .unequal_ranges = lane_stats_.unequal_ranges,
                                   .filling = lane_stats_.filling,
                                   .version = std::string(kGyredVersion)};
@@ -232,13 +240,16 @@ void RunningNode::Joined(std::shared_ptr<const View> view) {
 absl::Status RunningNode::Serve() {
   absl::StatusOr<std::optional<ActorState>> actor = LoadActor(*engine_);
   if (!actor.ok()) return actor.status();
+  const absl::StatusOr<CutMarks> cuts = LoadCuts(*engine_);
+  if (!cuts.ok()) return cuts.status();
   absl::StatusOr<Membership> membership = MakeMembership();
   if (!membership.ok()) return membership.status();
   const Now now = clock_.Read();
   Node::Config node = {.self = identity_.node(),
                        .limits = LimitsOf(config_),
                        .first_op = now.wall_ms << 20,
-                       .filling = filling_};
+                       .filling = filling_,
+                       .cuts = *cuts};
   lane_stats_.filling = filling_;
   lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms),
                 Runtime{clock_, network_, disk_, lane_stats_}, inbox_);

@@ -37,6 +37,11 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
         [&lane] { return lane.calls_in_flight.load(); });
   gauge("gyre_filling", "1 while this node fills a store that was lost, and answers no reads.",
         [&lane] { return lane.filling.load() ? 1 : 0; });
+  gauge("gyre_stable_cut_seconds",
+        "Unix time up to which nobody can bring back what was deleted or superseded; 0: not known yet.",
+        [&lane] { return lane.stable_cut_ms.load() / 1000; });
+  gauge("gyre_stable_cut_blockers", "Members that hold the stable cut back.",
+        [&lane] { return lane.cut_blockers().size(); });
   gauge("gyre_hints_held", "Hints that this node holds for others.",
         [&lane] { return lane.hints_held.load(); });
   gauge("gyre_hints_held_bytes", "Bytes of these hints.", [&lane] {
@@ -62,6 +67,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
         [&lane] { return lane.unequal_ranges.load(); });
 
   CommitThread& disk = parts.disk;
+  gauge("gyre_collectible_rows", "Rows with a tombstone, a value that expires or a retry to remember.",
+        [&disk] { return disk.collectible(); });
   total("gyre_commit_batches_total", "Batches made durable, or tried.", [&disk] { return disk.batches(); });
   total("gyre_commit_rows_total", "Rows in these batches.", [&disk] { return disk.rows(); });
   total("gyre_commit_failures_total", "Batches that could not be made durable.",

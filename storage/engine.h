@@ -20,8 +20,8 @@
 
 namespace gyre {
 
-enum class Table : uint8_t { kRows = 0, kHints = 1, kMeta = 2 };
-constexpr int kTables = 3;
+enum class Table : uint8_t { kRows = 0, kHints = 1, kMeta = 2, kCollect = 3 };
+constexpr int kTables = 4;
 
 enum class Durability : uint8_t {
   kDisk,    // survives loss of power once Apply returned

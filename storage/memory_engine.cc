@@ -9,7 +9,7 @@ namespace gyre {
 namespace {
 
 std::string NameOf(Table table) {
-  constexpr const char* kNames[kTables] = {"rows", "hints", "meta"};
+  constexpr const char* kNames[kTables] = {"rows", "hints", "meta", "collect"};
   return kNames[static_cast<size_t>(table)];
 }
 

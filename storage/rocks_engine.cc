@@ -30,6 +30,8 @@ const char* FamilyOf(Table table) {
       return "rows";
     case Table::kHints:
       return "hints";
+    case Table::kCollect:
+      return "collect";
     case Table::kMeta:
       break;
   }

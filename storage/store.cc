@@ -44,6 +44,7 @@ absl::Status Store::Commit(std::span<const RowWrite> rows, std::span<const Engin
   std::vector<EngineWrite> batch;
   batch.reserve(rows.size() + others.size() + 1);
   for (const RowWrite& row : rows) batch.push_back({TableOf(row.row_key), row.row_key, row.after});
+  AddCollectKeys(rows, batch);
   for (const EngineWrite& other : others) {
     assert(other.table != Table::kRows);
     assert(!IsSnapshotKey(other));
@@ -72,6 +73,7 @@ absl::Status Store::Commit(std::span<const RowWrite> rows, std::span<const Engin
     return status;
   }
   bytes_since_save_ += BytesOf(batch) + note_bytes.size();
+  CountCollectKeys(batch);
   Committed(deltas, note);
   return status;
 }
@@ -214,6 +216,12 @@ absl::Status Store::DropKeyspace(uint32_t keyspace) {
   if (absl::Status status = engine_.Apply({&forget, 1}, Durability::kDisk, {}); !status.ok()) return status;
   const auto found = sums_.find(keyspace);
   if (found != sums_.end()) found->second->saved = false;
+  // Nothing of what is dropped is to be collected, also if a crash leaves rows for a second attempt.
+  const KeyRange collect = {.begin = CollectKeyFloor(keyspace, 0), .end = CollectKeyFloor(keyspace + 1, 0)};
+  if (absl::Status status = engine_.EraseRange(Table::kCollect, collect); !status.ok()) return status;
+  collectible_ = 0;
+  collectible_to_.clear();
+  collectible_known_ = false;
   absl::Status status = engine_.EraseRange(
       Table::kRows, {.begin = RowKeyFloor(keyspace, 0), .end = RowKeyCeiling(keyspace, UINT64_MAX)});
   if (status.ok()) {

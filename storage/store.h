@@ -7,6 +7,7 @@
 
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,8 +36,8 @@ class Store {
  public:
   // Opens the sums of the last life: the saved snapshot plus the notes of the log after it. Where that cannot
   // be proven complete, the leaves are in doubt and RecountSome() settles them while the node serves. Returns
-  // quickly either way. The engine must outlive the store. Nobody else may change Table::kRows or the keys
-  // kMetaSums of Table::kMeta.
+  // quickly either way. The engine must outlive the store. Nobody else may change Table::kRows,
+  // Table::kCollect or the keys kMetaSums of Table::kMeta.
   explicit Store(Engine& engine);
 
   // One batch, its Merkle deltas included, as durable as asked. On failure nothing is applied (and the
@@ -49,9 +50,13 @@ class Store {
   // The rows of `row_keys` as committed, in order; nullptr for one that is not there.
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys);
 
-  // Recounts leaves in doubt until about `rows_max` rows were read (a leaf is always read whole). True while
-  // more are left that can be read: one that cannot stays in doubt, and is tried again after the next
-  // SaveSums or Verify.
+  // How many rows hold something that a stable cut will collect: tombstones, values that expire, superseded
+  // retries. Counted in the background after a start; any thread.
+  uint64_t collectible() const { return collectible_.load(std::memory_order_relaxed); }
+
+  // Recounts leaves in doubt, and after a start what is collectible, until about `rows_max` rows were read (a
+  // leaf is always read whole). True while more are left that can be read: one that cannot stays in doubt,
+  // and is tried again after the next SaveSums or Verify.
   bool RecountSome(size_t rows_max);
   bool InDoubt(uint32_t keyspace) const;
 
@@ -109,6 +114,11 @@ class Store {
   bool ListKeyspaces(absl::FunctionRef<void(uint32_t keyspace)> visit);
   Sums& SumsOf(uint32_t keyspace);
 
+  // Keeps Table::kCollect beside the rows: what `rows` change in it goes to `batch`.
+  static void AddCollectKeys(std::span<const RowWrite> rows, std::vector<EngineWrite>& batch);
+  void CountCollectKeys(std::span<const EngineWrite> applied);
+  bool CountCollectible(size_t rows_max);
+
   static std::vector<Delta> DeltasOf(std::span<const RowWrite> rows);
   SumsNote NoteOf(const std::vector<Delta>& deltas) const;
   void Committed(const std::vector<Delta>& deltas, const SumsNote& note);
@@ -139,6 +149,9 @@ class Store {
   uint64_t number_ = 0;          // of the last commit, failed or not
   uint64_t applied_number_ = 0;  // of the last one that did not fail
   uint64_t bytes_since_save_ = 0;
+  std::atomic<uint64_t> collectible_ = 0;
+  std::string collectible_to_;  // collect key up to which they are counted
+  bool collectible_known_ = false;
 };
 
 }  // namespace gyre

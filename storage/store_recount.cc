@@ -60,6 +60,7 @@ uint64_t Store::RecountRun(uint32_t keyspace, Sums& sums, uint32_t first, uint64
 
 bool Store::RecountSome(size_t rows_max) {
   assert(rows_max > 0);
+  if (CountCollectible(rows_max)) return true;
   uint64_t cost = 0;  // rows, and one for each seek
   for (auto& [keyspace, sums] : sums_) {
     const LeafSet& in_doubt = sums->tree->in_doubt();

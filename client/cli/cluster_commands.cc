@@ -48,9 +48,26 @@ Json NodeJson(const NodeStatus& node) {
           {"keys", node.keys},
           {"bytes", node.bytes},
           {"filling", node.filling},
+          {"collectible", node.collectible},
           {"hints_held", node.hints_held},
           {"hints_owed", node.hints_owed},
           {"version", node.version}};
+}
+
+Json StableCutJson(const StableCutInfo& cut) {
+  Json blockers = Json::array();
+  for (const auto& blocker : cut.blocked_by)
+    blockers.push_back({{"node", blocker.node}, {"why", blocker.why}});
+  Json lag;
+  if (cut.lag_ms) lag = static_cast<double>(*cut.lag_ms) / 1000;
+  return {{"lag_seconds", lag}, {"blocked_by", blockers}};
+}
+
+void PrintStableCut(Session& session, const StableCutInfo& cut) {
+  std::string text = "deletes are collected up to ";
+  text += cut.lag_ms ? std::to_string(*cut.lag_ms / 1000) + " s ago" : "no time yet";
+  for (const auto& blocker : cut.blocked_by) text += "\n  held back by " + blocker.node + ": " + blocker.why;
+  session.Print(text);
 }
 
 void Status(Session& session) {
@@ -63,20 +80,23 @@ void Status(Session& session) {
                               {"layout", {{"version", info->layout_epoch}, {"digest", info->layout_digest}}},
                               {"active_layouts", info->active_layouts},
                               {"nodes", nodes},
-                              {"converged", info->converged}});
+                              {"converged", info->converged},
+                              {"stable_cut", StableCutJson(info->stable_cut)}});
   }
   session.Print("cluster " + (info->cluster_id == 0 ? "not formed yet" : ToHex(info->cluster_id)) +
                 "  layout " + std::to_string(info->layout_epoch) + "  " +
                 (info->converged ? "converged" : "not converged"));
-  std::vector<std::vector<std::string>> rows = {
-      {"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "BYTES", "HINTS HELD", "OWED"}};
+  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED",
+                                                 "KEYS", "COLLECTIBLE", "BYTES", "HINTS HELD", "OWED"}};
   for (const NodeStatus& node : info->nodes) {
     rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone,
                     node.filling ? node.state + ", filling" : node.state, std::to_string(node.tokens.size()),
-                    Percent(node.owned), std::to_string(node.keys), std::to_string(node.bytes),
-                    std::to_string(node.hints_held), std::to_string(node.hints_owed)});
+                    Percent(node.owned), std::to_string(node.keys), std::to_string(node.collectible),
+                    std::to_string(node.bytes), std::to_string(node.hints_held),
+                    std::to_string(node.hints_owed)});
   }
   PrintTable(session, rows);
+  PrintStableCut(session, info->stable_cut);
 }
 
 void RingOf(Session& session) {

@@ -34,7 +34,9 @@ void Coordinator::Begin(const Turn& turn, Origin origin, Call call, Micros deadl
   BeginScan(turn, origin, std::get<ScanCall>(std::move(call)), deadline);
 }
 
-void Coordinator::FetchReply(const Turn& turn, NodeId from, OpId id, const peer::FetchReply& reply) {
+void Coordinator::FetchReply(const Turn& turn, NodeId from, OpId id, peer::FetchReply reply) {
+  // What may go is gone on some replicas and not yet on others: that is no difference.
+  reply.record = Collected(reply.record, replica_.cuts().all);
   if (auto* write = Find<WriteOp>(id); write != nullptr && write->gather) {
     write->gather->Answer(turn, id, from, reply);
     SettleGather(turn, id, *write);
@@ -56,6 +58,10 @@ void Coordinator::Forward(const Turn& turn, Origin origin, NodeId to, Call call,
   const OpId id = next_op_++;
   Add(id, ForwardOp{origin, to}, deadline);
   turn.Send(to, id, peer::Forward{std::move(call), deadline - turn.now.steady});
+}
+
+bool Coordinator::AnyBefore(OpId op) const {
+  return std::ranges::any_of(ops_, [&](const auto& each) { return each.first < op; });
 }
 
 void Coordinator::ForwardReply(const Turn& turn, NodeId from, OpId id, CallResult result) {

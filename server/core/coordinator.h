@@ -43,7 +43,7 @@ class Coordinator {
   void Resume(const Turn& turn, OpId op);  // the row of a write is in hand
   void RowUnreadable(const Turn& turn, OpId op, const absl::Status& status);
   void StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCode code);
-  void FetchReply(const Turn& turn, NodeId from, OpId op, const peer::FetchReply& reply);
+  void FetchReply(const Turn& turn, NodeId from, OpId op, peer::FetchReply reply);
   void FetchPageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPageReply reply);
   void ForwardReply(const Turn& turn, NodeId from, OpId op, CallResult result);
   void PeerLost(const Turn& turn, NodeId node);
@@ -53,6 +53,10 @@ class Coordinator {
   void Drain(const Turn& turn);
 
   std::optional<Micros> next_deadline() const;
+  // Operations begun from now on have this number or a higher one.
+  OpId next_op() const { return next_op_; }
+  // An operation with a lower number than `op` has not ended.
+  bool AnyBefore(OpId op) const;
   size_t calls_in_flight() const { return ops_.size() - lingering_; }
   size_t timers() const { return alarms_.size(); }
 
@@ -72,7 +76,7 @@ class Coordinator {
     uint64_t expires_ms = 0;
     std::optional<CausalContext> context;
     std::optional<Gather> gather;  // the quorum read before the write, if it needs one
-    RecordBytes found;             // what that found
+    CutRecord found;               // what that found
     Quorum quorum;                 // of the stores; without replicas until they are sent
     RecordBytes record;            // what is stored
     std::string context_after;     // encoded

@@ -68,10 +68,10 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
   if (!op.replied) {
     op.replied = true;
     Record record;
-    const absl::StatusOr<RecordBytes> merged = op.gather.Merged(op.keyspace->conflict);
+    const absl::StatusOr<CutRecord> merged = op.gather.Merged(op.keyspace->conflict);
     absl::Status status = merged.status();
-    if (status.ok() && *merged != nullptr) {
-      absl::StatusOr<Record> decoded = DecodeRecord(**merged);
+    if (status.ok() && merged->record != nullptr) {
+      absl::StatusOr<Record> decoded = DecodeRecord(*merged->record);
       status = decoded.status();
       if (decoded.ok()) record = *std::move(decoded);
     }
@@ -90,10 +90,13 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
 
 // A put without a ticket: stale replicas get what the merge of all answers produced.
 void Coordinator::Repair(const Turn& turn, const ReadOp& op) const {
-  const absl::StatusOr<RecordBytes> merged = op.gather.Merged(op.keyspace->conflict);
-  if (!merged.ok() || *merged == nullptr) return;
-  for (const NodeId node : op.gather.Stale(*merged)) {
-    turn.Send(node, 0, peer::StoreRow{.row_key = op.gather.row_key(), .record = *merged, .repair = true});
+  const absl::StatusOr<CutRecord> merged = op.gather.Merged(op.keyspace->conflict);
+  if (!merged.ok() || merged->record == nullptr) return;
+  for (const NodeId node : op.gather.Stale(merged->record)) {
+    turn.Send(
+        node, 0,
+        peer::StoreRow{
+            .row_key = op.gather.row_key(), .record = merged->record, .cut = merged->cut, .repair = true});
   }
 }
 

@@ -125,7 +125,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
       op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
                       (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
   const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context) || replica_.filling();
-  if (must_read && !op->found) {
+  if (must_read && !op->found.record) {
     op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
     op->gather->Start(turn, id);
     return SettleGather(turn, id, *op);
@@ -138,7 +138,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   }
   // Before the actor mints for this row, it must be known whether the row holds all that the actor minted for
   // it.
-  replica_.NoticeOwnDots(row->latest, op->found);
+  replica_.NoticeOwnDots(row->latest, op->found.record);
   if (op->context) replica_.NoticeOwnDots(row->latest, op->context->seen);
   // What this writer wrote before and no quorum knows stays a sibling of what it writes now.
   if (unproven) op->context->has_own = false;
@@ -156,18 +156,21 @@ absl::StatusOr<RecordBytes> Coordinator::BaseOf(const Turn& turn, OpId id, Write
     rows.Park(op.own_key, ResumeWrite{id}, turn.out);
     return RecordBytes();
   }
-  absl::StatusOr<RecordBytes> base = MergeBytes(own->latest, op.found, op.keyspace->conflict);
-  for (int slot = 0; slot < op.replicas.size() && op.own_key != op.row_key && base.ok(); ++slot) {
+  const bool is_fallback = op.own_key != op.row_key;
+  const CutRecord held = is_fallback ? CutRecord{own->latest} : replica_.AtCut(own->latest);
+  absl::StatusOr<CutRecord> base = MergeAtCuts(held, op.found, op.keyspace->conflict);
+  for (int slot = 0; slot < op.replicas.size() && is_fallback && base.ok(); ++slot) {
     const std::string hint_key = MakeHintKey(op.replicas.primary(slot).value, op.row_key);
     const RowTable::Entry* const hint = rows.Find(hint_key);
     if (hint == nullptr) {
       rows.Park(hint_key, ResumeWrite{id}, turn.out);
       return RecordBytes();
     }
-    base = MergeBytes(*base, hint->latest, op.keyspace->conflict);
+    base = MergeAtCuts(*base, {hint->latest}, op.keyspace->conflict);
   }
+  if (!base.ok()) return base.status();
   row = own;
-  return base;
+  return Collected(base->record, replica_.cuts().all);
 }
 
 void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
@@ -178,12 +181,13 @@ void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
                                             DescribeMissing(turn, op.replicas, op.replicas.size() / 2 + 1) +
                                             "; nothing was changed"));
   }
-  absl::StatusOr<RecordBytes> found = op.gather->Merged(op.keyspace->conflict);
+  absl::StatusOr<CutRecord> found = op.gather->Merged(op.keyspace->conflict);
   if (!found.ok()) return FailWrite(turn, id, found.status());
-  op.found = *found ? *std::move(found) : std::make_shared<const std::string>(EncodeRecord({}));
+  op.found = *std::move(found);
+  if (op.found.record == nullptr) op.found.record = EmptyRecord();
   op.gather.reset();
   if (op.is_delete && !op.context) {
-    absl::StatusOr<Record> seen = DecodeRecord(*op.found);
+    absl::StatusOr<Record> seen = DecodeRecord(*op.found.record);
     if (!seen.ok()) return FailWrite(turn, id, seen.status());
     op.context = CausalContext{.seen = std::move(seen->seen)};
   }
@@ -192,7 +196,8 @@ void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
 
 void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, Record record) {
   const CausalContext* context = op.context ? &*op.context : nullptr;
-  const uint64_t floor = std::max(record.seen.Max(), context ? context->seen.Max() : 0);
+  const uint64_t floor =
+      std::max({record.seen.Max(), context ? context->seen.Max() : 0, replica_.mint_floor()});
   if (floor >= kCounterMax) {
     return FailWrite(turn, id,
                      absl::FailedPreconditionError("the key holds a write with the last counter there is, "
@@ -235,6 +240,12 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::En
 
 // From here on the write may take effect whatever happens.
 void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record) {
+  if (op.own_key != op.row_key && OldestCounter(*record) <= replica_.cuts().promised) {
+    return FailWrite(
+        turn, id,
+        absl::UnavailableError("no replica of the key can be reached, and the key holds a value too "
+                               "old for another node to keep; nothing was changed. Try again"));
+  }
   op.quorum = Quorum(op.replicas.size(), op.need);
   op.record = record;
   replica_.Commit(turn, turn.self, id, op.own_key, row, record);
@@ -242,9 +253,11 @@ void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry&
     const NodeId node = op.replicas[slot];
     if (node == turn.self) continue;
     if (turn.Up(node)) {
-      turn.Send(
-          node, id,
-          peer::StoreRow{.row_key = op.row_key, .record = record, .hint_for = op.replicas.hint_for(slot)});
+      turn.Send(node, id,
+                peer::StoreRow{.row_key = op.row_key,
+                               .record = record,
+                               .cut = op.own_key == op.row_key ? replica_.read_cut() : 0,
+                               .hint_for = op.replicas.hint_for(slot)});
     } else {
       op.quorum.No(slot);
     }

@@ -116,6 +116,7 @@ std::string Describe(const Message& message) {
                  [](const peer::ForwardReply& reply) { return "forwarded: " + Describe(reply.result); },
                  [](const peer::StoreRow& store) {
                    return (store.repair ? "repair " : "store ") + DescribeRowKey(store.row_key) +
+                          (store.cut > 0 ? " at cut " + std::to_string(store.cut) : "") +
                           (store.hint_for ? " for " + ToString(store.hint_for) : "") + " " +
                           DescribeRecord(store.record);
                  },
@@ -149,7 +150,13 @@ std::string Describe(const Message& message) {
                  },
                  [](const peer::CompareRowsReply& reply) {
                    return "compared: " + DescribeCode(reply.code) + " " +
-                          std::to_string(reply.wanted.size()) + " wanted";
+                          std::to_string(reply.wanted.size()) + " wanted, " +
+                          std::to_string(reply.rows.size()) + " sent";
+                 },
+                 [](const peer::CutState& state) {
+                   return "ready to " + std::to_string(state.ready) + ", confirmed " +
+                          std::to_string(state.confirmed) + ", exchanged " + std::to_string(state.exchanged) +
+                          ", holds " + std::to_string(state.cut) + (state.filling ? ", filling" : "");
                  },
              },
              message.body);
@@ -185,6 +192,7 @@ std::string Describe(const Input& input) {
           [](const ResumeWrite& resume) { return "resume op " + std::to_string(resume.op); },
           [](const AwaitHints&) { return std::string("tell when all hints are delivered"); },
           [](const ResumeHint& resume) { return "resume hint " + std::to_string(resume.op); },
+          [](const ResumeCollect& resume) { return "resume collection " + std::to_string(resume.op); },
       },
       input);
 }
@@ -207,6 +215,10 @@ std::string Describe(const Outbox& out) {
             DescribeFrom(row.asked_by) + "\n";
   }
   if (out.actor) text += "commit the clock, incarnation " + std::to_string(out.actor->incarnation) + "\n";
+  if (out.cuts) {
+    text += "commit that " + std::to_string(out.cuts->confirmed) + " is confirmed and " +
+            std::to_string(out.cuts->cut) + " held\n";
+  }
   for (const Outbox::Reply& reply : out.replies) {
     text += "answer call " + std::to_string(reply.ticket.value) + ": " + Describe(reply.result) + "\n";
   }

@@ -32,11 +32,6 @@ void Split(const peer::Slice& slice, int bits, std::deque<peer::Slice>& out) {
   }
 }
 
-uint64_t NewestOf(const Row& row) {
-  const absl::StatusOr<Record> record = DecodeRecord(*row.record);
-  return record.ok() ? record->seen.Max() : 0;
-}
-
 size_t HashBytes(const std::vector<peer::RowDigest>& rows) {
   size_t bytes = 0;
   for (const peer::RowDigest& row : rows) bytes += row.row_key.size() + 16 + 8;
@@ -95,6 +90,7 @@ std::optional<Micros> Exchange::next_deadline() const {
 // All that this node shares with members above it.
 void Exchange::BeginRound(const Turn& turn) {
   round_ = true;
+  proves_ = filling_ ? 0 : confirmed_;
   soon_ = false;
   tasks_.clear();
   for (Waiting& w : waiting_) ++w.rounds;
@@ -125,7 +121,10 @@ void Exchange::NextTask(const Turn& turn) {
   while (!tasks_.empty()) {
     const Task task = tasks_.front();
     tasks_.pop_front();
-    if (!turn.Up(task.peer)) continue;  // it stays as the last comparison found it
+    if (!turn.Up(task.peer)) {  // it stays as the last comparison found it
+      proves_ = 0;
+      continue;
+    }
     work_.emplace(Work{.task = task});
     work_->frontier.push_back({task.keyspace, task.range.begin, task.range.end});
     return NextQuestion(turn);
@@ -135,6 +134,7 @@ void Exchange::NextTask(const Turn& turn) {
 
 void Exchange::EndRound(const Turn& turn) {
   round_ = false;
+  exchanged_ = std::max(exchanged_, proves_);
   ++counters_.rounds;
   if (filling_ && std::ranges::includes(filled_, shared_)) {
     filling_ = false;
@@ -187,9 +187,9 @@ void Exchange::SumsRead(const Turn& turn, OpId op, const std::vector<std::option
   turn.Send(work_->task.peer, NewOp(turn), std::move(question));
 }
 
-void Exchange::AnswerSums(const Turn& turn, const gyre::SumsRead& read) {
+void Exchange::AnswerSums(const Turn& turn, const gyre::SumsRead& read) const {
   const std::vector<RowHash>& theirs = *read.request.asked;
-  peer::CompareSumsReply reply;
+  peer::CompareSumsReply reply = {.filling = filling_};
   for (size_t i = 0; i < read.sums.size(); ++i) {
     if (!read.sums[i]) reply.in_doubt = true;
     if (!read.sums[i] || *read.sums[i] != theirs[i]) reply.unequal.push_back(static_cast<uint32_t>(i));
@@ -200,6 +200,7 @@ void Exchange::AnswerSums(const Turn& turn, const gyre::SumsRead& read) {
 void Exchange::SumsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareSumsReply& reply) {
   if (!work_ || work_->op != op || work_->task.peer != from) return;
   if (reply.in_doubt) return Abandon(turn);  // the peer still recounts
+  if (reply.filling) work_->succeeded = false;
   for (const uint32_t index : reply.unequal) {
     if (index >= work_->asked.size()) return Abandon(turn);
     const peer::Slice& slice = work_->asked[index];
@@ -239,22 +240,29 @@ void Exchange::PageRead(const Turn& turn, OpId op, peer::FetchPageReply page) {
   peer::CompareRows question = {.after = work.after,
                                 .end = page.complete ? work.end : page.rows.back().row_key};
   if (!page.complete) question.end.push_back('\0');  // exclusive: just behind the last row
-  for (const Row& row : page.rows) {
-    question.rows.push_back({row.row_key, HashRow(row.row_key, *row.record), NewestOf(row)});
+  work.rows = Lasting(std::move(page.rows));
+  work.cut = replica_.read_cut();
+  for (const Row& row : work.rows) {
+    question.rows.push_back({row.row_key, HashRow(row.row_key, *row.record), NewestCounter(*row.record)});
   }
-  work.rows = std::move(page.rows);
   work.page_end = question.end;
   counters_.records_compared += question.rows.size();
   counters_.hash_bytes += HashBytes(question.rows);
   turn.Send(work.task.peer, NewOp(turn), std::move(question));
 }
 
-void Exchange::AnswerRows(const Turn& turn, const gyre::PageRead& read) {
+void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
   const auto& [from, op, use, range, asked] = read.request;
-  const peer::FetchPageReply& page = read.reply;
-  peer::CompareRowsReply reply = {.code = page.code, .covered_to = asked.end};
+  peer::FetchPageReply& page = read.reply;
+  peer::CompareRowsReply reply = {.code = page.code, .covered_to = asked.end, .cut = replica_.read_cut()};
   if (page.code != absl::StatusCode::kOk) return turn.Send(from, op, std::move(reply));
   if (!page.complete) reply.covered_to = page.rows.back().row_key + '\0';
+  page.rows = Lasting(std::move(page.rows));
+  const auto offer = [&](const Row& row) {
+    ++counters_.records_sent;
+    counters_.bytes_sent += row.record->size();
+    reply.rows.push_back(row);
+  };
   auto theirs = asked.rows.begin();
   const auto want_before = [&](const std::string& row_key) {
     for (; theirs != asked.rows.end() && theirs->row_key < row_key; ++theirs)
@@ -263,12 +271,12 @@ void Exchange::AnswerRows(const Turn& turn, const gyre::PageRead& read) {
   for (const Row& row : page.rows) {
     want_before(row.row_key);
     if (theirs == asked.rows.end() || theirs->row_key != row.row_key) {
-      SendRow(turn, from, row);
+      offer(row);
       continue;
     }
     if (theirs->hash != HashRow(row.row_key, *row.record)) {
-      if (NewestOf(row) >= theirs->newest) {
-        SendRow(turn, from, row);
+      if (NewestCounter(*row.record) >= theirs->newest) {
+        offer(row);
       } else {
         reply.wanted.push_back(row.row_key);
       }
@@ -290,31 +298,89 @@ void Exchange::RowsReply(const Turn& turn, NodeId from, OpId op, const peer::Com
   for (const std::string& wanted : reply.wanted) {
     row = std::find_if(row, work.rows.end(), [&](const Row& r) { return r.row_key == wanted; });
     if (row == work.rows.end()) return Abandon(turn);
-    SendRow(turn, from, *row);
+    SendRow(turn, from, row->row_key, {row->record, work.cut});
+  }
+  auto own = work.rows.begin();
+  for (const Row& theirs : reply.rows) {
+    if (theirs.row_key <= work.after || theirs.row_key >= reply.covered_to || theirs.record == nullptr) {
+      return Abandon(turn);
+    }
+    own = std::find_if(own, work.rows.end(), [&](const Row& r) { return r.row_key >= theirs.row_key; });
+    const bool both = own != work.rows.end() && own->row_key == theirs.row_key;
+    TakeRow(turn, both ? &*own : nullptr, theirs, reply.cut);
   }
   work.rows.clear();
-  if (reply.covered_to == work.end) {
+  work.covered_to = reply.covered_to;
+  if (work.unconfirmed.empty()) EndPage(turn);
+}
+
+// Rows that no stable cut lets go, as they are without what it does.
+std::vector<Row> Exchange::Lasting(std::vector<Row> rows) const {
+  for (Row& row : rows) row.record = Collected(row.record, replica_.cuts().all);
+  std::erase_if(rows, [](const Row& row) { return row.record == nullptr; });
+  return rows;
+}
+
+// This node takes a row of the peer as any replica takes one, and the peer what the merge holds beyond it.
+void Exchange::TakeRow(const Turn& turn, const Row* own, const Row& row, uint64_t cut) {
+  RowKeyParts parts;
+  ParseRowKey(row.row_key, parts);
+  const KeyspaceSpec* const keyspace = turn.view->Keyspace(parts.keyspace);
+  const CutRecord theirs = {row.record, cut};
+  const absl::StatusOr<CutRecord> merged =
+      MergeAtCuts({own ? own->record : nullptr, work_->cut}, theirs,
+                  keyspace ? keyspace->conflict : ConflictRule::kSiblings);
+  if (!merged.ok()) {
+    work_->succeeded = false;
+    return;
+  }
+  const OpId op = NewOp(turn);
+  work_->unconfirmed.insert({op, turn.self});
+  turn.Send(turn.self, op,
+            peer::StoreRow{.row_key = row.row_key, .record = row.record, .cut = cut, .repair = true});
+  if (merged->record == nullptr || *merged->record != *row.record) {
+    SendRow(turn, work_->task.peer, row.row_key,
+            {merged->record ? merged->record : EmptyRecord(), merged->cut});
+  }
+}
+
+void Exchange::StoreReply(const Turn& turn, NodeId from, OpId op, const peer::StoreReply& reply) {
+  if (!work_ || work_->unconfirmed.erase({op, from}) == 0) return;
+  if (reply.code != absl::StatusCode::kOk || reply.more) work_->succeeded = false;
+  if (work_->unconfirmed.empty() && !work_->covered_to.empty()) EndPage(turn);
+}
+
+void Exchange::EndPage(const Turn& turn) {
+  Work& work = *work_;
+  if (work.covered_to == work.end) {
     work.leaves.pop_front();
     work.after.clear();
     work.end.clear();
   } else {
-    work.after = reply.covered_to;
+    work.after = work.covered_to;
     work.after.pop_back();  // exclusive, at the last row
   }
+  work.covered_to.clear();
   NextQuestion(turn);
 }
 
-void Exchange::SendRow(const Turn& turn, NodeId to, const Row& row) {
+void Exchange::SendRow(const Turn& turn, NodeId to, const std::string& row_key, const CutRecord& record) {
   ++counters_.records_sent;
-  counters_.bytes_sent += row.record->size();
-  turn.Send(
-      to, 0,
-      peer::StoreRow{.row_key = row.row_key, .record = row.record, .repair = true, .return_more = true});
+  counters_.bytes_sent += record.record->size();
+  const OpId op = NewOp(turn);
+  work_->unconfirmed.insert({op, to});
+  turn.Send(to, op,
+            peer::StoreRow{.row_key = row_key,
+                           .record = record.record,
+                           .cut = record.cut,
+                           .repair = true,
+                           .return_more = true});
 }
 
 // `equal` as found before any row was moved: the next round tells whether the move made them so.
 void Exchange::EndTask(const Turn& turn, bool equal) {
   const auto key = work_->task.Key();
+  if (!work_->succeeded) proves_ = 0;
   compared_.insert(key);
   if (equal) {
     unequal_.erase(key);
@@ -329,6 +395,7 @@ void Exchange::EndTask(const Turn& turn, bool equal) {
 
 // Without a result: the next round compares again.
 void Exchange::Abandon(const Turn& turn) {
+  proves_ = 0;
   unequal_.insert(work_->task.Key());
   work_.reset();
   NextTask(turn);

@@ -4,9 +4,10 @@
 // This node compares with the members whose id is above its own, so that each pair is compared once. Sums of
 // ranges are compared first; an unequal range is split until it is one leaf of the tree; an unequal leaf is
 // looked at once more after a while (writes in flight make sums differ for a moment); then the leaf's rows
-// are compared by hash, and of each pair that differs the one with the newer vector is sent, once. What the
-// receiver's merge holds beyond it comes back. Source: DeCandia et al., "Dynamo", section 4.7; the tree is
-// storage/merkle.h.
+// are compared by hash, and of each pair that differs the one with the newer vector is sent, once, and
+// confirmed. What the receiver's merge holds beyond it comes back. What a stable cut lets go counts as
+// absent. A round in which all of that succeeded with every replica proves an exchange (stable_cut.h).
+// Source: DeCandia et al., "Dynamo", section 4.7; the tree is storage/merkle.h.
 //
 // A value driven by its node, like everything in core. One comparison is under way at a time: that is the
 // budget.
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "server/core/message.h"
+#include "server/core/replica.h"
 #include "server/core/replica_ranges_cache.h"
 #include "server/core/turn.h"
 
@@ -40,7 +42,12 @@ class Exchange {
  public:
   // `filling`: this node may have forgotten what it confirmed. Then it compares with every member itself,
   // until it has found all that it shares with each of them equal.
-  Exchange(OpId first_op, bool filling) : next_op_(first_op), filling_(filling) {}
+  Exchange(const Replica& replica, OpId first_op, bool filling)
+      : replica_(replica), next_op_(first_op | kOpBit), filling_(filling) {}
+
+  // Operations of anti-entropy are told from those of calls by this bit.
+  static constexpr OpId kOpBit = OpId{1} << 62;
+  static bool IsOp(OpId op) { return (op & kOpBit) != 0; }
 
   // Starts a round soon, in which everything is compared.
   void Wake(const Turn& turn);
@@ -53,11 +60,17 @@ class Exchange {
   void PageRead(const Turn& turn, OpId op, peer::FetchPageReply page);
   void SumsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareSumsReply& reply);
   void RowsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareRowsReply& reply);
+  void StoreReply(const Turn& turn, NodeId from, OpId op, const peer::StoreReply& reply);
   void PeerLost(const Turn& turn, NodeId node);
 
+  // All members have confirmed `cut`: a round that begins now and succeeds proves an exchange for it.
+  void Confirmed(uint64_t cut) { confirmed_ = cut; }
+  // The highest cut for which this node has exchanged with all replicas above it.
+  uint64_t exchanged() const { return exchanged_; }
+
   // The other half: what the peer asked, with this node's own sums or rows at hand.
-  static void AnswerSums(const Turn& turn, const gyre::SumsRead& read);
-  void AnswerRows(const Turn& turn, const gyre::PageRead& read);
+  void AnswerSums(const Turn& turn, const gyre::SumsRead& read) const;
+  void AnswerRows(const Turn& turn, gyre::PageRead read);
 
   const ExchangeCounters& counters() const { return counters_; }
   // Pairs of range and peer that the last comparison did not find equal, or that were never compared.
@@ -94,13 +107,17 @@ class Exchange {
     std::vector<peer::Slice> asked;     // compared now
     std::vector<peer::Slice> suspects;  // unequal leaves
     bool second_look = false;
-    bool moved = false;              // rows were compared one by one
-    std::optional<Micros> look_at;   // when the suspects are looked at again
-    std::deque<peer::Slice> leaves;  // whose rows are to be compared
-    std::string after;               // row key up to which the first leaf was compared
-    std::string end;                 // where it ends
-    std::string page_end;            // where the page that is compared ends
-    std::vector<Row> rows;           // of it, as told to the peer
+    bool moved = false;                             // rows were compared one by one
+    std::optional<Micros> look_at;                  // when the suspects are looked at again
+    std::deque<peer::Slice> leaves;                 // whose rows are to be compared
+    std::string after;                              // row key up to which the first leaf was compared
+    std::string end;                                // where it ends
+    std::string page_end;                           // where the page that is compared ends
+    std::string covered_to;                         // what is compared of it
+    std::vector<Row> rows;                          // of it, as told to the peer
+    uint64_t cut = 0;                               // under which they were read
+    std::set<std::pair<OpId, NodeId>> unconfirmed;  // rows that were sent
+    bool succeeded = true;                          // all that was found is confirmed
   };
 
   // Someone waits for the end of a round.
@@ -119,10 +136,17 @@ class Exchange {
   void EndTask(const Turn& turn, bool equal);
   void Abandon(const Turn& turn);
   OpId NewOp(const Turn& turn);
-  void SendRow(const Turn& turn, NodeId to, const Row& row);
+  void SendRow(const Turn& turn, NodeId to, const std::string& row_key, const CutRecord& record);
+  void TakeRow(const Turn& turn, const Row* own, const Row& row, uint64_t cut);
+  void EndPage(const Turn& turn);
+  std::vector<Row> Lasting(std::vector<Row> rows) const;
 
+  const Replica& replica_;
   OpId next_op_;
   ReplicaRangesCache ranges_;
+  uint64_t confirmed_ = 0;
+  uint64_t proves_ = 0;  // the round under way, if it succeeds
+  uint64_t exchanged_ = 0;
   bool round_ = false;
   bool soon_ = true;
   Micros round_at_;         // when the next round begins

@@ -30,28 +30,35 @@ Verdict Gather::Answer(const Turn& turn, OpId op, NodeId from, const peer::Fetch
   const int slot = fanout_.Awaited(from);
   if (slot < 0) return fanout_.verdict();
   if (reply.code != absl::StatusCode::kOk) return fanout_.Failed(turn, slot, Ask(turn, op));
-  records_[static_cast<size_t>(slot)] = reply.record;
+  records_[static_cast<size_t>(slot)] = {reply.record, reply.cut};
   good_ = static_cast<uint8_t>(good_ | 1u << slot);
   return fanout_.Yes(slot);
 }
 
-absl::StatusOr<RecordBytes> Gather::Merged(ConflictRule rule) const {
-  RecordBytes merged;
+absl::StatusOr<CutRecord> Gather::Merged(ConflictRule rule) const {
+  std::optional<CutRecord> merged;
   for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
-    const RecordBytes& record = records_[static_cast<size_t>(slot)];
-    if ((good_ >> slot & 1) == 0 || SameBytes(merged, record)) continue;
-    absl::StatusOr<RecordBytes> next = MergeBytes(merged, record, rule);
+    if ((good_ >> slot & 1) == 0) continue;
+    const CutRecord& answer = records_[static_cast<size_t>(slot)];
+    if (!merged) {
+      // Decoded as the others are, so that damage shows.
+      absl::StatusOr<CutRecord> first = MergeAtCuts({nullptr, answer.cut}, answer, rule);
+      if (!first.ok()) return first;
+      merged = *std::move(first);
+      continue;
+    }
+    absl::StatusOr<CutRecord> next = MergeAtCuts(*merged, answer, rule);
     if (!next.ok()) return next;
     merged = *std::move(next);
   }
-  return merged;
+  return merged.value_or(CutRecord{});
 }
 
 std::vector<NodeId> Gather::Stale(const RecordBytes& merged) const {
   std::vector<NodeId> stale;
   for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
     const bool answered = (good_ >> slot & 1) != 0 && !fanout_.replicas().hint_for(slot);
-    if (answered && !SameBytes(records_[static_cast<size_t>(slot)], merged))
+    if (answered && !SameBytes(records_[static_cast<size_t>(slot)].record, merged))
       stale.push_back(fanout_.replicas()[slot]);
   }
   return stale;

@@ -29,8 +29,9 @@ class Gather {
   const Fanout& fanout() const { return fanout_; }
   const std::string& row_key() const { return row_key_; }
 
-  // The merge of all good answers so far; nullptr when none has a row. DATA_LOSS when one cannot be decoded.
-  absl::StatusOr<RecordBytes> Merged(ConflictRule rule) const;
+  // The merge of all good answers so far; without a record when none has a row. DATA_LOSS when one cannot be
+  // decoded.
+  absl::StatusOr<CutRecord> Merged(ConflictRule rule) const;
   // The primaries that answered with something else than `merged`: read repair owes it to them.
   std::vector<NodeId> Stale(const RecordBytes& merged) const;
 
@@ -40,7 +41,7 @@ class Gather {
   Fanout fanout_;
   std::string row_key_;
   uint8_t good_ = 0;  // bit per slot: records_ holds its answer
-  std::array<RecordBytes, Quorum::kReplicasMax> records_;
+  std::array<CutRecord, Quorum::kReplicasMax> records_;
 };
 
 }  // namespace gyre

@@ -135,25 +135,29 @@ void Handoff::Send(const Turn& turn, OpId op, Delivery& delivery, const RowTable
   RowKeyParts parts;
   ParseRowKey(delivery.row_key, parts);
   const KeyspaceSpec* const keyspace = turn.view->Keyspace(parts.keyspace);
-  const RecordBytes data = IsEmptyRecord(hint.latest) ? nullptr : hint.latest;
-  const absl::StatusOr<RecordBytes> record =
-      MergeBytes(own.latest, data, keyspace ? keyspace->conflict : ConflictRule::kSiblings);
+  // Who has no row is no replica, and covers nothing.
+  const CutRecord held = own.latest ? replica_.AtCut(own.latest) : CutRecord{};
+  const CutRecord data = {IsEmptyRecord(hint.latest) ? nullptr : hint.latest};
+  const absl::StatusOr<CutRecord> record =
+      MergeAtCuts(held, data, keyspace ? keyspace->conflict : ConflictRule::kSiblings);
   delivery.own = own.latest;
   delivery.hint = hint.latest;
   delivery.sent = true;
   // Nothing is owed of a row that is not there, or of a keyspace that is gone.
-  if (keyspace == nullptr || (record.ok() && *record == nullptr)) {
+  if (keyspace == nullptr || (record.ok() && record->record == nullptr)) {
     delivery.confirmed = true;
     return Resume(turn, op);
   }
   if (!record.ok()) return End(op);  // unreadable: the next pass tries again
-  turn.Send(delivery.target, op, peer::StoreRow{.row_key = delivery.row_key, .record = *record});
+  turn.Send(delivery.target, op,
+            peer::StoreRow{.row_key = delivery.row_key, .record = record->record, .cut = record->cut});
 }
 
 void Handoff::StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCode code) {
   const auto found = sent_.find(op);
   if (found == sent_.end() || found->second.target != from || !found->second.sent) return;
-  if (code != absl::StatusCode::kOk) {
+  // Below the target's stable cut nothing is owed any more.
+  if (code != absl::StatusCode::kOk && code != absl::StatusCode::kOutOfRange) {
     passes_[from].next = turn.now.steady + kPassesApart;  // it cannot take any just now
     return End(op);
   }

@@ -49,12 +49,15 @@ struct ForwardReply {
 struct StoreRow {
   std::string row_key;
   RecordBytes record;
+  uint64_t cut = 0;          // the stable cut under which the record was read
   NodeId hint_for;           // set: the receiver is a fallback
   bool repair = false;       // nobody waits for the answer
   bool return_more = false;  // what the receiver's merge holds beyond it is to be sent back
 };
 struct StoreReply {
+  // OUT_OF_RANGE: nothing in it is news above the receiver's stable cut, and it was read under a lower one.
   absl::StatusCode code = absl::StatusCode::kOk;
+  bool more = false;  // the receiver holds more than it was sent
 };
 struct FetchRow {
   std::string row_key;
@@ -63,6 +66,7 @@ struct FetchRow {
 struct FetchReply {
   absl::StatusCode code = absl::StatusCode::kOk;
   RecordBytes record;  // nullptr: no row
+  uint64_t cut = 0;    // the stable cut under which it was read
 };
 struct FetchPage {
   static constexpr uint32_t kBytesMax = 1 << 20;
@@ -90,6 +94,7 @@ struct CompareSums {
 struct CompareSumsReply {
   std::vector<uint32_t> unequal;  // places in `slices`
   bool in_doubt = false;          // the receiver does not know some of its sums yet
+  bool filling = false;           // the receiver has lost its store
 };
 struct RowDigest {
   std::string row_key;
@@ -105,6 +110,20 @@ struct CompareRowsReply {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string covered_to;           // row key, exclusive
   std::vector<std::string> wanted;  // row keys of the sender's rows that the receiver lacks
+  std::vector<Row> rows;            // of the receiver, that the sender lacks
+  uint64_t cut = 0;                 // the stable cut under which these were read
+};
+
+// What a node says of stable cuts (stable_cut.h). Each number is a counter, and stays true once it was said,
+// but for the cut of a node that loses its store.
+struct CutState {
+  uint64_t ready = 0;  // its clock is above this
+  uint64_t confirmed =
+      0;  // it has promised to take nothing at or below this, but as a replica from a replica
+  uint64_t exchanged = 0;  // since all confirmed this, it exchanged with every replica above it
+  uint64_t cut = 0;        // it holds this cut
+  uint64_t all = 0;        // it knows that all members held this
+  bool filling = false;
 };
 }  // namespace peer
 
@@ -112,7 +131,7 @@ struct Message {
   OpId op = 0;
   std::variant<peer::Forward, peer::ForwardReply, peer::StoreRow, peer::StoreReply, peer::FetchRow,
                peer::FetchReply, peer::FetchPage, peer::FetchPageReply, peer::CompareSums,
-               peer::CompareSumsReply, peer::CompareRows, peer::CompareRowsReply>
+               peer::CompareSumsReply, peer::CompareRows, peer::CompareRowsReply, peer::CutState>
       body;
 };
 
@@ -123,6 +142,7 @@ struct RowCommit {
   std::string row_key;
   RecordBytes before;  // nullptr: there was no row
   RecordBytes after;
+  bool more = false;  // for the answer: `after` is more than the asker sent
 };
 
 // Inputs.
@@ -143,7 +163,7 @@ struct RowRead {
 };
 // A page of rows to be read, and for what.
 struct PageRequest {
-  enum class Use : uint8_t { kFetch, kExchange, kCompare, kHandoff };
+  enum class Use : uint8_t { kFetch, kExchange, kCompare, kHandoff, kCollect };
   NodeId asked_by;
   OpId op = 0;
   Use use = Use::kFetch;
@@ -172,6 +192,7 @@ struct Committed {
   absl::Status status;
   std::vector<RowCommit> rows;
   std::optional<ActorState> actor;
+  std::optional<CutMarks> cuts;
 };
 struct PeerUp {
   NodeId node;
@@ -209,8 +230,14 @@ struct ResumeHint {
   OpId op = 0;
 };
 
-using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView,
-                           StoreHealth, Drain, ResumeWrite, SumsRead, RepairNow, AwaitHints, ResumeHint>;
+// A row that is to be collected, and was not in hand.
+struct ResumeCollect {
+  OpId op = 0;
+};
+
+using Input =
+    std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView, StoreHealth,
+                 Drain, ResumeWrite, SumsRead, RepairNow, AwaitHints, ResumeHint, ResumeCollect>;
 
 // Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
 struct Outbox {
@@ -228,6 +255,8 @@ struct Outbox {
   std::vector<SumRequest> sum_reads;    // each answered by a SumsRead
   std::vector<RowCommit> commits;       // one batch with what else waits; answered by a Committed
   std::optional<ActorState> actor;      // to be made durable with the next batch
+  std::optional<CutMarks> cuts;         // the same
+  std::vector<std::string> stale;       // collect keys of no row, to be erased with the next batch
   std::vector<Reply> replies;
   bool layout_wanted = false;  // a peer knows a newer layout
   bool filled = false;         // this node is filling no more: to be made durable

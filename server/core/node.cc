@@ -22,13 +22,14 @@ Node::Node(Config config, ActorClock clock)
       up_({config.self}),
       replica_(config.limits, std::move(clock)),
       coordinator_(config_.limits, replica_, config.first_op),
-      exchange_(config.first_op, config.filling),
-      handoff_(replica_, config.first_op) {
+      exchange_(replica_, config.first_op, config.filling),
+      handoff_(replica_, config.first_op),
+      stable_cut_(config.cuts, config.limits.drift_ms, config.first_op, replica_),
+      collector_(replica_, config.first_op) {
   replica_.SetFilling(config.filling);
 }
 
 void Node::Step(Now now, Input input, Outbox& out) {
-  replica_.SetFilling(exchange_.filling());
   const Turn turn = {now, config_.self, view_, up_, out};
   std::visit(Overloaded{
                  [&](ClientCall& call) {
@@ -42,11 +43,13 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  [&](RowRead& read) { StepRowRead(now, turn, std::move(read)); },
                  [&](PageRead& read) { StepPageRead(turn, std::move(read)); },
                  [&](SumsRead& read) {
-                   if (read.request.asked) return Exchange::AnswerSums(turn, read);
+                   if (read.request.asked) return exchange_.AnswerSums(turn, read);
                    exchange_.SumsRead(turn, read.request.op, read.sums);
                  },
                  [&](RepairNow& asked) { exchange_.RepairNow(turn, asked); },
                  [&](Committed& batch) {
+                   if (batch.cuts) stable_cut_.Committed(*batch.cuts, batch.status.ok(), replica_);
+                   if (!batch.status.ok()) collector_.StartOver();
                    replica_.Committed(turn, std::move(batch));
                    if (replica_.TakeClockAdvanced()) coordinator_.ClockAdvanced(turn);
                  },
@@ -73,8 +76,16 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  [&](ResumeWrite& resume) { coordinator_.Resume(turn, resume.op); },
                  [&](AwaitHints& asked) { handoff_.Await(turn, asked); },
                  [&](ResumeHint& resume) { handoff_.Resume(turn, resume.op); },
+                 [&](ResumeCollect& resume) { collector_.Resume(turn, resume.op); },
              },
              input);
+  NoticeFull(turn);
+}
+
+void Node::NoticeFull(const Turn& turn) {
+  if (!replica_.filling() || exchange_.filling()) return;
+  replica_.SetFilling(false);
+  stable_cut_.Filled(turn, replica_);
 }
 
 void Node::Tick(Now now, Outbox& out) {
@@ -85,12 +96,15 @@ void Node::Tick(Now now, Outbox& out) {
   if (draining_) return;
   exchange_.Tick(turn);
   handoff_.Tick(turn);
+  NoticeFull(turn);
+  stable_cut_.Tick(turn, {replica_, coordinator_, exchange_, handoff_});
+  collector_.Tick(turn);
 }
 
 std::optional<Micros> Node::next_deadline() const {
-  std::optional<Micros> next;
-  for (const std::optional<Micros> each :
-       {coordinator_.next_deadline(), exchange_.next_deadline(), handoff_.next_deadline()}) {
+  std::optional<Micros> next = stable_cut_.next_deadline();
+  for (const std::optional<Micros> each : {coordinator_.next_deadline(), exchange_.next_deadline(),
+                                           handoff_.next_deadline(), collector_.next_deadline()}) {
     if (each) next = next ? std::min(*next, *each) : *each;
   }
   return next;
@@ -129,10 +143,11 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           },
           [&](peer::StoreReply& reply) {
             if (Handoff::IsOp(op)) return handoff_.StoreReply(turn, from, op, reply.code);
+            if (Exchange::IsOp(op)) return exchange_.StoreReply(turn, from, op, reply);
             coordinator_.StoreReply(turn, from, op, reply.code);
           },
           [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
-          [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, reply); },
+          [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, std::move(reply)); },
           [&](peer::FetchPage&) { replica_.FetchPage(turn, std::move(input)); },
           [&](peer::FetchPageReply& reply) { coordinator_.FetchPageReply(turn, from, op, std::move(reply)); },
           [&](peer::CompareSums& asked) {
@@ -145,6 +160,7 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
             turn.out.page_reads.push_back({from, op, PageRequest::Use::kCompare, page, std::move(asked)});
           },
           [&](peer::CompareRowsReply& reply) { exchange_.RowsReply(turn, from, op, reply); },
+          [&](peer::CutState& state) { stable_cut_.Receive(turn, from, op, state, replica_); },
       },
       input.message.body);
 }
@@ -156,9 +172,11 @@ void Node::StepPageRead(const Turn& turn, PageRead read) {
     case PageRequest::Use::kExchange:
       return exchange_.PageRead(turn, read.request.op, std::move(read.reply));
     case PageRequest::Use::kCompare:
-      return exchange_.AnswerRows(turn, read);
+      return exchange_.AnswerRows(turn, std::move(read));
     case PageRequest::Use::kHandoff:
       return handoff_.PageRead(turn, read.request.op, read.reply);
+    case PageRequest::Use::kCollect:
+      return collector_.PageRead(turn, read.request.op, read.reply);
   }
 }
 
@@ -180,6 +198,7 @@ void Node::Unreadable(const Turn& turn, Input parked, const absl::Status& status
     return coordinator_.RowUnreadable(turn, resume->op, status);
   }
   if (const auto* resume = std::get_if<ResumeHint>(&parked)) return handoff_.RowUnreadable(resume->op);
+  if (const auto* resume = std::get_if<ResumeCollect>(&parked)) return collector_.RowUnreadable(resume->op);
   const auto& input = std::get<FromPeer>(parked);
   if (std::holds_alternative<peer::FetchRow>(input.message.body)) {
     turn.Send(input.from, input.message.op, peer::FetchReply{.code = status.code()});

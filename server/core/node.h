@@ -10,11 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "server/core/collector.h"
 #include "server/core/coordinator.h"
 #include "server/core/exchange.h"
 #include "server/core/handoff.h"
 #include "server/core/message.h"
 #include "server/core/replica.h"
+#include "server/core/stable_cut.h"
 #include "server/core/turn.h"
 
 namespace gyre {
@@ -26,6 +28,7 @@ class Node {
     NodeLimits limits;
     OpId first_op = 1;     // above every operation of earlier lives of this node
     bool filling = false;  // its store was lost, and it has not compared what it has now with all others
+    CutMarks cuts;         // as the last life left them
   };
 
   Node(Config config, ActorClock clock);
@@ -44,6 +47,7 @@ class Node {
   const Replica& replica() const { return replica_; }
   const Exchange& exchange() const { return exchange_; }
   const Handoff& handoff() const { return handoff_; }
+  const StableCut& stable_cut() const { return stable_cut_; }
 
  private:
   static constexpr size_t kAheadMax = 1024;
@@ -52,6 +56,7 @@ class Node {
   void StepPageRead(const Turn& turn, PageRead read);
   void StepRowRead(Now now, const Turn& turn, RowRead read);
   void Unreadable(const Turn& turn, Input parked, const absl::Status& status);
+  void NoticeFull(const Turn& turn);
   void AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view);
 
   const Config config_;
@@ -61,6 +66,8 @@ class Node {
   Coordinator coordinator_;
   Exchange exchange_;
   Handoff handoff_;
+  StableCut stable_cut_;
+  Collector collector_;
   std::vector<FromPeer> ahead_;  // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;
 };

@@ -14,13 +14,21 @@ absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& sto
   RowKeyParts parts;
   if (!ParseRowKey(store.row_key, parts) || store.record == nullptr)
     return absl::StatusCode::kInvalidArgument;
-  // A row of which nothing was seen is no row; as a hint it means this node's own.
-  if (!store.hint_for && IsEmptyRecord(store.record)) return absl::StatusCode::kInvalidArgument;
+  // Who takes a hint with something that may be below the next cut could bring it back after that.
+  if (store.hint_for && !IsEmptyRecord(store.record) && OldestCounter(*store.record) <= cuts_.promised) {
+    return absl::StatusCode::kFailedPrecondition;
+  }
   if (store.hint_for && (store.hint_for == turn.self || turn.view->ring.IndexOf(store.hint_for) < 0)) {
     return absl::StatusCode::kInvalidArgument;
   }
   if (turn.view->Keyspace(parts.keyspace) == nullptr) return absl::StatusCode::kFailedPrecondition;
   return absl::StatusCode::kOk;
+}
+
+// All of it was known or superseded when this node's cut rose, though there may be nothing left that says so.
+bool Replica::IsBelowCut(const peer::StoreRow& store) const {
+  const uint64_t cut = filling_ ? cuts_.full : cuts_.held;
+  return store.cut < cut && !IsEmptyRecord(store.record) && NewestCounter(*store.record) <= cut;
 }
 
 void Replica::StoreRow(const Turn& turn, FromPeer input) {
@@ -40,16 +48,33 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
     ++hints_refused_;
     return answer(absl::StatusCode::kResourceExhausted);
   }
-  absl::StatusOr<RecordBytes> merged = MergeBytes(row->latest, store.record, rule);
-  if (!merged.ok()) return answer(merged.status().code());
-  NoticeOwnDots(row->latest, store.record);
-  // The sender had less than this node, which it learns by the answer and not by another round.
-  if (store.return_more && *merged != store.record && **merged != *store.record) {
-    turn.Send(input.from, 0, peer::StoreRow{.row_key = store.row_key, .record = *merged, .repair = true});
+  const bool below = !store.hint_for && IsBelowCut(store);
+  RecordBytes merged = row->latest;
+  if (!below) {
+    // Hints are merged as they came: none of what they hold is at or below a cut.
+    const absl::StatusOr<CutRecord> both =
+        store.hint_for ? MergeAtCuts({row->latest}, {store.record}, rule)
+                       : MergeAtCuts(AtCut(row->latest), {store.record, store.cut}, rule);
+    if (!both.ok()) return answer(both.status().code());
+    merged = store.hint_for ? both->record : Collected(both->record, cuts_.all);
+    if (!store.hint_for && IsEmptyRecord(merged)) merged = nullptr;
   }
+  if (!below) NoticeOwnDots(row->latest, store.record);
+  // The sender had less than this node, or what is superseded: it learns that here and not by another round.
+  const bool more = store.return_more && (merged == nullptr || *merged != *store.record);
+  if (more) {
+    turn.Send(input.from, 0,
+              peer::StoreRow{.row_key = store.row_key,
+                             .record = merged ? merged : EmptyRecord(),
+                             .cut = read_cut(),
+                             .repair = true});
+  }
+  if (below) return answer(absl::StatusCode::kOutOfRange);
   // Also what changes nothing must be durable before it is confirmed.
-  if (*merged == row->latest && row->commits_pending == 0) return answer(absl::StatusCode::kOk);
-  Commit(turn, input.from, input.message.op, key, *row, *std::move(merged));
+  if (merged == row->latest && row->commits_pending == 0) {
+    return turn.Send(input.from, input.message.op, peer::StoreReply{.more = more});
+  }
+  Commit(turn, input.from, input.message.op, key, *row, std::move(merged), more);
 }
 
 void Replica::Owe(const Turn& turn, NodeId node, const std::string& row_key,
@@ -68,7 +93,10 @@ void Replica::Count(const std::string& hint_key, const RecordBytes& before, cons
   };
   const uint64_t plus = after ? row_key.size() + after->size() : 0;
   const uint64_t minus = before ? row_key.size() + before->size() : 0;
+  const auto is_data = [](const RecordBytes& record) { return record && !IsEmptyRecord(record) ? 1 : 0; };
   add(count.hints, after ? 1 : 0, before ? 1 : 0);
+  add(count.data, is_data(after), is_data(before));
+  add(data_hints_, is_data(after), is_data(before));
   add(count.bytes, plus, minus);
   add(hint_bytes_, plus, minus);
   if (count.hints == 0) hints_.erase(NodeId{node});
@@ -79,20 +107,22 @@ void Replica::ForgetHintCount(NodeId node) {
   const auto count = hints_.find(node);
   if (count == hints_.end()) return;
   hint_bytes_ -= std::min(hint_bytes_, count->second.bytes);
+  data_hints_ -= std::min(data_hints_, count->second.data);
   hints_.erase(count);
 }
 
 void Replica::NoticeOwnDots(const RecordBytes& ours, const RecordBytes& theirs) {
   if (ours == theirs || theirs == nullptr) return;
   const Actor self = clock_.actor();
-  const uint64_t known = ours ? SeenCounter(*ours, self) : 0;
+  // What was collected is known, too.
+  const uint64_t known = std::max(ours ? SeenCounter(*ours, self) : 0, cuts_.all);
   if (SeenCounter(*theirs, self) > known) clock_.Retire();
 }
 
 void Replica::NoticeOwnDots(const RecordBytes& ours, const VersionVector& claimed) {
   const Actor self = clock_.actor();
   const uint64_t shown = claimed.CounterOf(self);
-  if (shown > 0 && shown > (ours ? SeenCounter(*ours, self) : 0)) clock_.Retire();
+  if (shown > std::max(ours ? SeenCounter(*ours, self) : 0, cuts_.all)) clock_.Retire();
 }
 
 void Replica::FetchRow(const Turn& turn, FromPeer input) {
@@ -107,7 +137,8 @@ void Replica::FetchRow(const Turn& turn, FromPeer input) {
   if (fetch.hint_for && (row->committed == nullptr || IsEmptyRecord(row->committed))) {
     return turn.Send(input.from, input.message.op, peer::FetchReply{.code = absl::StatusCode::kNotFound});
   }
-  turn.Send(input.from, input.message.op, peer::FetchReply{absl::StatusCode::kOk, row->committed});
+  turn.Send(input.from, input.message.op,
+            peer::FetchReply{.record = row->committed, .cut = fetch.hint_for ? 0 : read_cut()});
 }
 
 void Replica::FetchPage(const Turn& turn, FromPeer input) const {
@@ -122,21 +153,24 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) const {
 }
 
 void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
-                     RowTable::Entry& row, RecordBytes after) {
-  turn.out.commits.push_back({asked_by, op, row_key, row.latest, after});
+                     RowTable::Entry& row, RecordBytes after, bool more) {
+  if (IsHintKey(row_key)) ++hint_commits_;
+  turn.out.commits.push_back({asked_by, op, row_key, row.latest, after, more});
   rows_.Change(row, std::move(after));
 }
 
 void Replica::Committed(const Turn& turn, gyre::Committed batch) {
   const bool ok = batch.status.ok();
   for (const RowCommit& row : batch.rows) {
+    const bool is_hint = IsHintKey(row.row_key);
+    if (is_hint) --hint_commits_;
     if (ok) {
       rows_.ChangeCommitted(row.row_key, row.after);
-      if (IsHintKey(row.row_key)) Count(row.row_key, row.before, row.after);
+      if (is_hint) Count(row.row_key, row.before, row.after);
     } else {
       rows_.ChangeFailed(row.row_key);
     }
-    if (row.asked_by) turn.Send(row.asked_by, row.op, peer::StoreReply{batch.status.code()});
+    if (row.asked_by) turn.Send(row.asked_by, row.op, peer::StoreReply{batch.status.code(), row.more});
   }
   if (batch.actor) {
     clock_on_its_way_ = false;

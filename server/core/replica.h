@@ -3,6 +3,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +19,18 @@ namespace gyre {
 // Hints that are durable here, for one node.
 struct HintCount {
   uint64_t hints = 0;
+  uint64_t data = 0;  // of them, that hold a record: a fallback's
   uint64_t bytes = 0;
   bool operator==(const HintCount&) const = default;
+};
+
+// The stable cuts that a node's merges go by. Set by StableCut (stable_cut.h).
+struct Cuts {
+  uint64_t held = 0;      // by this node
+  uint64_t promised = 0;  // nothing at or below this is taken or made, but as a replica from a replica
+  uint64_t all = 0;       // held by all members: what it makes collectible goes
+  uint64_t full = 0;      // while this node fills: held by the replicas that do not
+  uint64_t heard_of = 0;  // the highest of any member
 };
 
 class Replica {
@@ -43,9 +54,9 @@ class Replica {
   // True once after the clock's state came back from disk: what waits for it should be tried again.
   bool TakeClockAdvanced() { return std::exchange(clock_advanced_, false); }
 
-  // Changes a row that rows() gave, and makes it durable; `asked_by` is told.
+  // Changes a row that rows() gave, and makes it durable; `asked_by` is told (`more`: see RowCommit).
   void Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key, RowTable::Entry& row,
-              RecordBytes after);
+              RecordBytes after, bool more = false);
 
   // A record that knows more of this node's own writes than its row does shows that the row lost some: ends
   // the actor.
@@ -70,6 +81,16 @@ class Replica {
   void SetFilling(bool filling) { filling_ = filling; }
   bool filling() const { return filling_; }
 
+  Cuts& cuts() { return cuts_; }
+  const Cuts& cuts() const { return cuts_; }
+  // The cut under which this node reads its rows; 0 while it fills.
+  uint64_t read_cut() const { return filling_ ? 0 : cuts_.held; }
+  CutRecord AtCut(RecordBytes record) const { return {std::move(record), read_cut()}; }
+  // What this node mints must be above.
+  uint64_t mint_floor() const { return std::max(cuts_.promised, cuts_.heard_of); }
+  // Nothing is held for others that only they and this node may have, nor about to be.
+  bool holds_no_data_hints() const { return data_hints_ == 0 && hint_commits_ == 0; }
+
   void SetHealth(absl::Status status) { health_ = std::move(status); }
   // Not OK while the disk takes no writes.
   const absl::Status& health() const { return health_; }
@@ -80,6 +101,7 @@ class Replica {
  private:
   void Count(const std::string& hint_key, const RecordBytes& before, const RecordBytes& after);
   absl::StatusCode CheckStore(const Turn& turn, const peer::StoreRow& store) const;
+  bool IsBelowCut(const peer::StoreRow& store) const;
 
   const uint64_t drift_ms_;
   const uint64_t hint_bytes_max_;
@@ -87,7 +109,10 @@ class Replica {
   std::map<NodeId, uint64_t> hints_delivered_;
   uint64_t hint_bytes_ = 0;
   uint64_t hints_refused_ = 0;
+  uint64_t data_hints_ = 0;
+  uint64_t hint_commits_ = 0;  // on their way to disk
   bool filling_ = false;
+  Cuts cuts_;
   RowTable rows_;
   ActorClock clock_;
   bool clock_on_its_way_ = false;

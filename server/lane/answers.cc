@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "storage/format/meta_codec.h"
 #include "storage/format/row_key.h"
 
 namespace gyre {
@@ -13,7 +15,9 @@ peer::FetchPageReply PageOf(Engine& engine, const peer::FetchPage& page) {
   size_t bytes = 0;
   // The first key behind `after` is `after` with a NUL.
   const KeyRange range = {.begin = page.after + '\0', .end = page.end};
-  const Table table = IsHintKey(page.after) ? Table::kHints : Table::kRows;
+  const Table table = IsHintKey(page.after)      ? Table::kHints
+                      : IsCollectKey(page.after) ? Table::kCollect
+                                                 : Table::kRows;
   const absl::Status status =
       engine.Scan(table, range, [&](std::string_view row_key, std::string_view record) {
         if (!reply.rows.empty() &&
@@ -37,6 +41,18 @@ SumsRead SumsOf(Store& store, const SumRequest& request) {
     read.sums.push_back(sum.ok() ? std::optional(*sum) : std::nullopt);
   }
   return read;
+}
+
+std::vector<EngineWrite> FactsOf(const Disk::Batch& batch) {
+  std::vector<EngineWrite> facts;
+  const auto set = [&](std::string_view key, std::string value) {
+    facts.push_back({Table::kMeta, std::string(key), std::make_shared<const std::string>(std::move(value))});
+  };
+  if (batch.actor) set(kMetaActor, EncodeActorState(*batch.actor));
+  if (batch.cuts) set(kMetaStableCut, EncodeCutMarks(*batch.cuts));
+  for (const std::string& key : batch.stale) facts.push_back({Table::kCollect, key, nullptr});
+  if (batch.filled) facts.push_back({Table::kMeta, std::string(kMetaFilling), nullptr});
+  return facts;
 }
 
 }  // namespace gyre

@@ -50,13 +50,7 @@ void CommitThread::CommitNow(Batch batch) {
   std::vector<RowWrite> rows;
   rows.reserve(batch.rows.size());
   for (const RowCommit& row : batch.rows) rows.push_back({row.row_key, row.before, row.after});
-  std::vector<EngineWrite> others;
-  if (batch.actor) {
-    others.push_back({Table::kMeta, std::string(kMetaActor),
-                      std::make_shared<const std::string>(EncodeActorState(*batch.actor))});
-  }
-  if (batch.filled) others.push_back({Table::kMeta, std::string(kMetaFilling), nullptr});
-  absl::Status status = store_.Commit(rows, others, options_.durability);
+  absl::Status status = store_.Commit(rows, FactsOf(batch), options_.durability);
   batches_.fetch_add(1, std::memory_order_relaxed);
   rows_.fetch_add(rows.size(), std::memory_order_relaxed);
   if (!status.ok()) {
@@ -64,7 +58,7 @@ void CommitThread::CommitNow(Batch batch) {
     recounting_ = true;
     SetHealth(status);
   }
-  to_lane_(Committed{std::move(status), std::move(batch.rows), batch.actor});
+  to_lane_(Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts});
 }
 
 bool CommitThread::Start(std::function<void(Store&)> job) {

@@ -47,6 +47,7 @@ class CommitThread : public Disk {
   // For metrics; any thread.
   uint64_t batches() const { return batches_.load(std::memory_order_relaxed); }
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  uint64_t collectible() const { return store_.collectible(); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
 
  private:

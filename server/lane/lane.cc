@@ -84,6 +84,9 @@ void Lane::Collect(std::vector<Input>& to_self) {
   std::move(out_.commits.begin(), out_.commits.end(), std::back_inserter(waiting_.rows));
   out_.commits.clear();
   if (out_.actor) waiting_.actor = std::exchange(out_.actor, std::nullopt);
+  if (out_.cuts) waiting_.cuts = std::exchange(out_.cuts, std::nullopt);
+  std::move(out_.stale.begin(), out_.stale.end(), std::back_inserter(waiting_.stale));
+  out_.stale.clear();
   waiting_.filled = waiting_.filled || std::exchange(out_.filled, false);
   for (SumRequest& request : out_.sum_reads) runtime_.disk.ReadSums(std::move(request));
   out_.sum_reads.clear();
@@ -99,6 +102,8 @@ void Lane::StartCommit() {
     return false;
   });
   Disk::Batch batch = {.actor = std::exchange(waiting_.actor, std::nullopt),
+                       .cuts = std::exchange(waiting_.cuts, std::nullopt),
+                       .stale = std::exchange(waiting_.stale, {}),
                        .filled = std::exchange(waiting_.filled, false)};
   if (end == waiting_.rows.end()) {
     batch.rows.swap(waiting_.rows);
@@ -134,9 +139,17 @@ void Lane::Publish() {
   set(runtime_.stats.filling, exchange.filling());
   set(runtime_.stats.hints_refused, node_.replica().hints_refused());
   set(runtime_.stats.hints_counted, node_.handoff().counted());
-  if (hints == hints_) return;
-  hints_ = hints;
-  runtime_.stats.SetHints(std::move(hints));
+  set(runtime_.stats.stable_cut_ms, MillisOfCounter(node_.replica().cuts().all));
+  if (hints != hints_) {
+    hints_ = hints;
+    runtime_.stats.SetHints(std::move(hints));
+  }
+  if (node_.stable_cut().blockers() != blockers_) {
+    blockers_ = node_.stable_cut().blockers();
+    LaneStats::Blockers blockers;
+    for (const StableCut::Blocker& each : blockers_) blockers.push_back({each.node, each.why});
+    runtime_.stats.SetCutBlockers(std::move(blockers));
+  }
 }
 
 void Lane::SendAll() {

@@ -52,7 +52,8 @@ class Lane {
   bool committing_ = false;
   bool layout_wanted_ = false;
   uint64_t layout_epoch_ = 0;
-  LaneStats::Hints hints_;  // as last published
+  LaneStats::Hints hints_;                    // as last published
+  std::vector<StableCut::Blocker> blockers_;  // the same
 };
 
 }  // namespace gyre

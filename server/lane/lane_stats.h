@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "ring/ring.h"
 
@@ -18,7 +21,23 @@ struct HintStats {
   bool operator==(const HintStats&) const = default;
 };
 
+// A member that holds the stable cut back, and why.
+struct CutBlockerStats {
+  NodeId node;
+  std::string why;
+};
+
 struct LaneStats {
+  using Blockers = std::vector<CutBlockerStats>;
+  Blockers cut_blockers() const {
+    absl::MutexLock lock(&mutex);
+    return blockers;
+  }
+  void SetCutBlockers(Blockers next) {
+    absl::MutexLock lock(&mutex);
+    blockers = std::move(next);
+  }
+
   using Hints = std::map<NodeId, HintStats>;  // by the node that they are for
   Hints hints() const {
     absl::MutexLock lock(&mutex);
@@ -31,6 +50,8 @@ struct LaneStats {
 
   mutable absl::Mutex mutex;
   Hints hints_by_node ABSL_GUARDED_BY(mutex);
+  Blockers blockers ABSL_GUARDED_BY(mutex);
+  std::atomic<uint64_t> stable_cut_ms = 0;  // since 1970; what all members hold
   std::atomic<bool> filling = false;
   std::atomic<uint64_t> hints_held = 0;
   std::atomic<uint64_t> hints_refused = 0;

@@ -43,8 +43,10 @@ class Disk {
   struct Batch {
     std::vector<RowCommit> rows;
     std::optional<ActorState> actor;
+    std::optional<CutMarks> cuts;
+    std::vector<std::string> stale;  // collect keys to be erased
     bool filled = false;  // this node is filling no more (storage/format/meta_codec.h, kMetaFilling)
-    bool empty() const { return rows.empty() && !actor && !filled; }
+    bool empty() const { return rows.empty() && !actor && !cuts && stale.empty() && !filled; }
   };
   // Starts to make a batch durable. It ends, well or badly, as a Committed input of the lane. One at a time.
   virtual void Commit(Batch batch) = 0;

@@ -37,6 +37,17 @@ bool Converged(const v1::Topology& topology) {
   return true;
 }
 
+void FillStableCut(const Backend& backend, v1::StableCut& cut) {
+  const uint64_t now_ms = backend.clock.Read().wall_ms;
+  const uint64_t cut_ms = backend.lane_stats.stable_cut_ms;
+  if (cut_ms > 0) cut.set_lag_ms(now_ms - std::min(now_ms, cut_ms));
+  for (const CutBlockerStats& blocker : backend.lane_stats.cut_blockers()) {
+    v1::CutBlocker& to = *cut.add_blocked_by();
+    to.set_node(ToString(blocker.node));
+    to.set_why(blocker.why);
+  }
+}
+
 void FillRepair(const LaneStats& stats, v1::RepairReply& reply) {
   reply.set_rounds(stats.exchange_rounds);
   reply.set_busy(stats.exchange_busy);
@@ -66,6 +77,7 @@ grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContex
                                                       v1::ClusterStatusReply* reply) {
   FillTopology(backend_, *reply->mutable_topology());
   reply->set_converged(Converged(reply->topology()));
+  FillStableCut(backend_, *reply->mutable_stable_cut());
   const std::shared_ptr<const View> view = backend_.state.view();
   if (view == nullptr) return Finished(context, absl::OkStatus());
   const KeyspaceSpec* keyspace = view->Keyspace("default");

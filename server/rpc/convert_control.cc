@@ -37,6 +37,7 @@ NodeInfoValue ToInfo(const v1::NodeInfo& from) {
           .facts = {.keys = from.facts().keys(),
                     .bytes = from.facts().bytes(),
                     .hints_for = std::move(hints_for),
+                    .collectible = from.facts().collectible(),
                     .unequal_ranges = from.facts().unequal_ranges(),
                     .filling = from.facts().filling(),
                     .layout_epoch = from.facts().layout_epoch(),
@@ -266,6 +267,7 @@ void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {
     held += hints;
   }
   to.set_hints_held(held);
+  to.set_collectible(from.collectible);
   to.set_unequal_ranges(from.unequal_ranges);
   to.set_filling(from.filling);
   to.set_layout_epoch(from.layout_epoch);

@@ -32,6 +32,25 @@ void FromRecord(const RecordBytes& record, std::string& to) {
   if (record) to = *record;
 }
 
+void FromRows(std::vector<Row>& rows, google::protobuf::RepeatedPtrField<v1::Row>& to) {
+  to.Reserve(static_cast<int>(rows.size()));
+  for (Row& row : rows) {
+    v1::Row& out = *to.Add();
+    out.set_row_key(std::move(row.row_key));
+    FromRecord(row.record, *out.mutable_record());
+  }
+}
+
+absl::Status ToRows(google::protobuf::RepeatedPtrField<v1::Row>& from, std::vector<Row>& to) {
+  to.reserve(static_cast<size_t>(from.size()));
+  for (v1::Row& row : from) {
+    if (!GoodRowKey(row.row_key())) return Refused("a row key of a page is not one");
+    if (!to.empty() && row.row_key() <= to.back().row_key) return Refused("a page is not in order");
+    to.push_back({std::move(*row.mutable_row_key()), ToRecord(std::move(*row.mutable_record()))});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<peer::Forward> ToForward(v1::ForwardCall&& from) {
   if (from.call_case() == v1::ForwardCall::CALL_NOT_SET) return Refused("a forwarded call is empty");
   absl::StatusOr<Call> call =
@@ -43,13 +62,7 @@ absl::StatusOr<peer::Forward> ToForward(v1::ForwardCall&& from) {
 absl::StatusOr<peer::FetchPageReply> ToPageReply(v1::FetchPageReply&& from) {
   peer::FetchPageReply reply = {.code = static_cast<absl::StatusCode>(from.code()),
                                 .complete = from.complete()};
-  reply.rows.reserve(static_cast<size_t>(from.rows_size()));
-  for (v1::Row& row : *from.mutable_rows()) {
-    if (!GoodRowKey(row.row_key())) return Refused("a row key of a page is not one");
-    if (!reply.rows.empty() && row.row_key() <= reply.rows.back().row_key)
-      return Refused("a page is not in order");
-    reply.rows.push_back({std::move(*row.mutable_row_key()), ToRecord(std::move(*row.mutable_record()))});
-  }
+  if (absl::Status status = ToRows(*from.mutable_rows(), reply.rows); !status.ok()) return status;
   return reply;
 }
 
@@ -100,6 +113,7 @@ struct ToWire {
     v1::CompareSumsReply& reply = *to.mutable_compare_sums_reply();
     reply.mutable_unequal()->Assign(from.unequal.begin(), from.unequal.end());
     reply.set_in_doubt(from.in_doubt);
+    reply.set_filling(from.filling);
   }
   void operator()(peer::CompareRows& from) const {
     v1::CompareRows& question = *to.mutable_compare_rows();
@@ -118,6 +132,17 @@ struct ToWire {
     reply.set_code(static_cast<uint32_t>(from.code));
     reply.set_covered_to(std::move(from.covered_to));
     for (std::string& row_key : from.wanted) reply.add_wanted(std::move(row_key));
+    FromRows(from.rows, *reply.mutable_rows());
+    reply.set_cut(from.cut);
+  }
+  void operator()(peer::CutState& from) const {
+    v1::CutState& state = *to.mutable_cut_state();
+    state.set_ready(from.ready);
+    state.set_confirmed(from.confirmed);
+    state.set_exchanged(from.exchanged);
+    state.set_cut(from.cut);
+    state.set_all(from.all);
+    state.set_filling(from.filling);
   }
 
   void operator()(peer::Forward& from) const {
@@ -133,12 +158,14 @@ struct ToWire {
     v1::StoreRow& store = *to.mutable_store();
     store.set_row_key(std::move(from.row_key));
     FromRecord(from.record, *store.mutable_record());
+    store.set_cut(from.cut);
     store.set_hint_for(from.hint_for.value);
     store.set_repair(from.repair);
     store.set_return_more(from.return_more);
   }
   void operator()(peer::StoreReply& from) const {
     to.mutable_store_reply()->set_code(static_cast<uint32_t>(from.code));
+    to.mutable_store_reply()->set_more(from.more);
   }
   void operator()(peer::FetchRow& from) const {
     to.mutable_fetch()->set_row_key(std::move(from.row_key));
@@ -148,6 +175,7 @@ struct ToWire {
     v1::FetchReply& reply = *to.mutable_fetch_reply();
     reply.set_code(static_cast<uint32_t>(from.code));
     FromRecord(from.record, *reply.mutable_record());
+    reply.set_cut(from.cut);
   }
   void operator()(peer::FetchPage& from) const {
     v1::FetchPage& page = *to.mutable_fetch_page();
@@ -160,12 +188,7 @@ struct ToWire {
     v1::FetchPageReply& reply = *to.mutable_fetch_page_reply();
     reply.set_code(static_cast<uint32_t>(from.code));
     reply.set_complete(from.complete);
-    reply.mutable_rows()->Reserve(static_cast<int>(from.rows.size()));
-    for (Row& row : from.rows) {
-      v1::Row& out = *reply.add_rows();
-      out.set_row_key(std::move(row.row_key));
-      FromRecord(row.record, *out.mutable_record());
-    }
+    FromRows(from.rows, *reply.mutable_rows());
   }
 };
 
@@ -187,13 +210,17 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       v1::StoreRow& store = *from.mutable_store();
       if (!GoodRowKey(store.row_key())) return Refused("the row key of a store is not one");
       if (store.record().empty()) return Refused("a store has no record");
-      message.body =
-          peer::StoreRow{std::move(*store.mutable_row_key()), ToRecord(std::move(*store.mutable_record())),
-                         NodeId{store.hint_for()}, store.repair(), store.return_more()};
+      message.body = peer::StoreRow{std::move(*store.mutable_row_key()),
+                                    ToRecord(std::move(*store.mutable_record())),
+                                    store.cut(),
+                                    NodeId{store.hint_for()},
+                                    store.repair(),
+                                    store.return_more()};
       return message;
     }
     case v1::PeerMessage::kStoreReply:
-      message.body = peer::StoreReply{static_cast<absl::StatusCode>(from.store_reply().code())};
+      message.body = peer::StoreReply{static_cast<absl::StatusCode>(from.store_reply().code()),
+                                      from.store_reply().more()};
       return message;
     case v1::PeerMessage::kFetch:
       if (!GoodRowKey(from.fetch().row_key())) return Refused("the row key of a fetch is not one");
@@ -203,7 +230,7 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     case v1::PeerMessage::kFetchReply: {
       v1::FetchReply& reply = *from.mutable_fetch_reply();
       message.body = peer::FetchReply{static_cast<absl::StatusCode>(reply.code()),
-                                      ToRecord(std::move(*reply.mutable_record()))};
+                                      ToRecord(std::move(*reply.mutable_record())), reply.cut()};
       return message;
     }
     case v1::PeerMessage::kFetchPage: {
@@ -224,8 +251,8 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       return message;
     case v1::PeerMessage::kCompareSumsReply: {
       const v1::CompareSumsReply& reply = from.compare_sums_reply();
-      message.body =
-          peer::CompareSumsReply{{reply.unequal().begin(), reply.unequal().end()}, reply.in_doubt()};
+      message.body = peer::CompareSumsReply{
+          {reply.unequal().begin(), reply.unequal().end()}, reply.in_doubt(), reply.filling()};
       return message;
     }
     case v1::PeerMessage::kCompareRows: {
@@ -239,7 +266,15 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       peer::CompareRowsReply to = {static_cast<absl::StatusCode>(reply.code()),
                                    std::move(*reply.mutable_covered_to())};
       for (std::string& row_key : *reply.mutable_wanted()) to.wanted.push_back(std::move(row_key));
+      if (absl::Status status = ToRows(*reply.mutable_rows(), to.rows); !status.ok()) return status;
+      to.cut = reply.cut();
       message.body = std::move(to);
+      return message;
+    }
+    case v1::PeerMessage::kCutState: {
+      const v1::CutState& state = from.cut_state();
+      message.body = peer::CutState{state.ready(), state.confirmed(), state.exchanged(),
+                                    state.cut(),   state.all(),       state.filling()};
       return message;
     }
     case v1::PeerMessage::BODY_NOT_SET:
@@ -265,10 +300,15 @@ size_t WireBytes(const Message& message) {
     const auto* put = std::get_if<PutCall>(&forward->call);
     return kSmall + kKeyBytesMax + (put ? put->value.size() : 0);
   }
-  if (const auto* page = std::get_if<peer::FetchPageReply>(&message.body)) {
+  const auto rows_bytes = [](const std::vector<Row>& rows) {
     size_t bytes = kSmall;
-    for (const Row& row : page->rows)
-      bytes += kSmall + row.row_key.size() + (row.record ? row.record->size() : 0);
+    for (const Row& row : rows) bytes += kSmall + row.row_key.size() + (row.record ? row.record->size() : 0);
+    return bytes;
+  };
+  if (const auto* page = std::get_if<peer::FetchPageReply>(&message.body)) return rows_bytes(page->rows);
+  if (const auto* compared = std::get_if<peer::CompareRowsReply>(&message.body)) {
+    size_t bytes = rows_bytes(compared->rows) + kRowKeyBytesMax;
+    for (const std::string& row_key : compared->wanted) bytes += kSmall + row_key.size();
     return bytes;
   }
   if (const auto* compare = std::get_if<peer::CompareRows>(&message.body)) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "storage/causal/actor_clock.h"
+#include "storage/causal/stable_cut.h"
 
 namespace gyre {
 
@@ -16,7 +17,11 @@ constexpr std::string_view kMetaFilling =
     "filling";  // there while the node fills a store that was lost; empty
 constexpr std::string_view kMetaMembership = "cluster/";  // prefix: what server/core/membership persists
 
+constexpr std::string_view kMetaStableCut = "stable-cut";  // CutMarks
+
 std::string EncodeActorState(const ActorState& state);
 absl::StatusOr<ActorState> DecodeActorState(std::string_view bytes);
+std::string EncodeCutMarks(const CutMarks& marks);
+absl::StatusOr<CutMarks> DecodeCutMarks(std::string_view bytes);
 
 }  // namespace gyre

@@ -193,6 +193,53 @@ uint64_t SeenCounter(std::string_view record, const Actor& actor) {
   return in.ok() ? seen.CounterOf(actor) : 0;
 }
 
+uint64_t NewestCounter(std::string_view record) {
+  ByteReader in(record);
+  if (in.Byte() != kRecordFormat) return 0;
+  const VersionVector seen = in.Vector();
+  return in.ok() ? seen.Max() : 0;
+}
+
+uint64_t OldestCounter(std::string_view record) {
+  ByteReader in(record);
+  if (in.Byte() != kRecordFormat) return 0;
+  const VersionVector seen = in.Vector();
+  if (in.Count(kVersionBytesMin) == 0) return in.ok() ? seen.Max() : 0;
+  in.Varint();  // versions ascend by counter
+  const uint64_t counter = in.Counter();
+  return in.ok() ? counter : 0;
+}
+
+uint64_t CollectibleFrom(std::string_view record) {
+  ByteReader in(record);
+  if (in.Byte() != kRecordFormat) return kNeverCollectible;
+  const VersionVector seen = in.Vector();
+  const size_t versions = in.Count(kVersionBytesMin);
+  uint64_t from = versions == 0 && !seen.empty() ? seen.Max() : kNeverCollectible;
+  for (size_t i = 0; i < versions && in.ok(); ++i) {
+    in.Varint();
+    const uint64_t counter = in.Counter();
+    const uint8_t flags = in.Byte();
+    if ((flags & kHasWriteId) != 0) in.Bytes(16);
+    if ((flags & kExpires) != 0) from = std::min(from, ExpiryCut(counter, in.Fixed64()));
+    in.Bytes(in.Varint());
+  }
+  const size_t superseded = in.Count(kSupersededBytesMin);
+  for (size_t i = 0; i < superseded && in.ok(); ++i) {
+    in.Bytes(16);
+    in.Varint();
+    from = std::min(from, in.Counter());
+  }
+  return in.ok() ? from : kNeverCollectible;
+}
+
+RecordBytes Collected(const RecordBytes& record, uint64_t cut) {
+  if (record == nullptr || CollectibleFrom(*record) > cut) return record;
+  absl::StatusOr<Record> decoded = DecodeRecord(*record);
+  if (!decoded.ok() || !Collect(*decoded, cut)) return record;
+  return decoded->empty() ? nullptr : std::make_shared<const std::string>(EncodeRecord(*decoded));
+}
+
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs,
                                        ConflictRule rule) {
   if (!theirs || ours == theirs || (ours && *ours == *theirs)) return ours;
@@ -205,6 +252,29 @@ absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordByte
   if (merged == *mine) return ours;
   if (merged == *other) return theirs;
   return std::make_shared<const std::string>(EncodeRecord(merged));
+}
+
+absl::StatusOr<CutRecord> MergeAtCuts(const CutRecord& ours, const CutRecord& theirs, ConflictRule rule) {
+  const bool same =
+      ours.record == theirs.record || (ours.record && theirs.record && *ours.record == *theirs.record);
+  if (same || ours.cut == theirs.cut) {
+    absl::StatusOr<RecordBytes> merged = MergeBytes(ours.record, theirs.record, rule);
+    if (!merged.ok()) return merged.status();
+    return CutRecord{*std::move(merged), std::max(ours.cut, theirs.cut)};
+  }
+  const CutRecord& low = ours.cut < theirs.cut ? ours : theirs;
+  const CutRecord& high = ours.cut < theirs.cut ? theirs : ours;
+  if (low.record == nullptr) return high;
+  absl::StatusOr<Record> covered = DecodeRecord(*low.record);
+  if (!covered.ok()) return covered.status();
+  const absl::StatusOr<Record> holds = high.record ? DecodeRecord(*high.record) : Record{};
+  if (!holds.ok()) return holds.status();
+  const size_t versions = covered->versions.size();
+  DropBelowCut(*covered, *holds, high.cut);
+  const Record merged = Merge(*covered, *holds, rule);
+  if (merged == *holds) return high;
+  if (merged == *covered && covered->versions.size() == versions) return CutRecord{low.record, high.cut};
+  return CutRecord{std::make_shared<const std::string>(EncodeRecord(merged)), high.cut};
 }
 
 }  // namespace gyre

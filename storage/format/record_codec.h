@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "storage/causal/record.h"
+#include "storage/causal/stable_cut.h"
 
 namespace gyre {
 
@@ -33,10 +33,37 @@ bool IsEmptyRecord(const RecordBytes& record);
 // checksum. 0 also when the bytes are not a record.
 uint64_t SeenCounter(std::string_view record, const Actor& actor);
 
+// The highest counter of the record's vector, read like SeenCounter.
+uint64_t NewestCounter(std::string_view record);
+
+// The lowest counter of a version, or of a record without any the highest of its vector; read like
+// SeenCounter.
+uint64_t OldestCounter(std::string_view record);
+
+// CollectibleFrom (storage/causal/stable_cut.h) of an encoded record, without copying values or checking the
+// checksum; kNeverCollectible when the bytes are not a record.
+uint64_t CollectibleFrom(std::string_view record);
+
+// What Collect leaves of an encoded record under `cut`: `record` itself when there is nothing to collect,
+// nullptr when nothing is left. Bytes that cannot be decoded stay as they are: they are for repair, not for
+// collection.
+RecordBytes Collected(const RecordBytes& record, uint64_t cut);
+
 // Merges two encoded records. Returns `ours` or `theirs` itself (no new bytes) when the merge equals it; an
 // absent side (nullptr) is the empty record. DATA_LOSS when a side that is looked at cannot be decoded:
 // `ours` is not when there is no `theirs`, nor are equal bytes.
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs, ConflictRule rule);
+
+// A record, and the stable cut of the node that read it from its disk. Fallbacks, and replicas that fill,
+// read under cut 0.
+struct CutRecord {
+  RecordBytes record;
+  uint64_t cut = 0;
+};
+
+// As MergeBytes, of records that were read under different cuts: the side with the higher cut covers every
+// version at or below it that it does not hold. The result is as good as read under the higher one.
+absl::StatusOr<CutRecord> MergeAtCuts(const CutRecord& ours, const CutRecord& theirs, ConflictRule rule);
 
 // A 128-bit hash, as the Merkle tree sums it.
 struct RowHash {

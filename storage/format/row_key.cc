@@ -65,4 +65,27 @@ std::string_view HintedRowKey(std::string_view key) {
   return IsHintKey(key) ? key.substr(kRowKeyPrefixBytes) : key;
 }
 
+std::string CollectKeyFloor(uint32_t keyspace, uint64_t cut) {
+  std::string key;
+  AppendBigEndian(key, kCollectKeyspace, 4);
+  AppendBigEndian(key, keyspace, 4);
+  AppendBigEndian(key, cut, 8);
+  return key;
+}
+
+std::string MakeCollectKey(std::string_view row_key, uint64_t cut) {
+  RowKeyParts parts;
+  const bool whole = ParseRowKey(row_key, parts);
+  assert(whole);
+  (void)whole;
+  return CollectKeyFloor(parts.keyspace, cut).append(row_key);
+}
+
+bool ParseCollectKey(std::string_view key, std::string_view& row_key) {
+  constexpr size_t kPrefixBytes = 16;
+  if (!IsCollectKey(key) || key.size() < kPrefixBytes + kRowKeyPrefixBytes) return false;
+  row_key = key.substr(kPrefixBytes);
+  return true;
+}
+
 }  // namespace gyre

@@ -38,4 +38,14 @@ inline bool IsHintKey(std::string_view key) { return key.starts_with("\xff\xff\x
 // The row key that `key` is about: of a hint, the hinted one.
 std::string_view HintedRowKey(std::string_view key);
 
+// A collect key names a row and the lowest stable cut at which something of it may leave the disk: keyspace,
+// cut, row key, in a keyspace of its own. So what may go lies in front.
+constexpr uint32_t kCollectKeyspace = UINT32_MAX - 1;  // never given to a keyspace of a layout
+std::string MakeCollectKey(std::string_view row_key, uint64_t cut);
+// The first collect key of a keyspace at `cut`.
+std::string CollectKeyFloor(uint32_t keyspace, uint64_t cut);
+// Whether `key` is a collect key; then the row key in it.
+bool ParseCollectKey(std::string_view key, std::string_view& row_key);
+inline bool IsCollectKey(std::string_view key) { return key.starts_with("\xff\xff\xff\xfe"); }
+
 }  // namespace gyre

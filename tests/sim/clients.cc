@@ -106,6 +106,11 @@ void Clients::Write(Client& client, const Key& key, bool is_delete, const Claims
         client, event,
         DeleteCall{.keyspace = key.keyspace, .key = key.name, .w = w, .strict = strict_, .context = bytes},
         node);
+  std::optional<int64_t> ttl_ms;
+  if (random.Chance(0.1)) {
+    ttl_ms = 1000 + static_cast<int64_t>(random.Below(5000));
+    history_.Expires(event);
+  }
   Attempt(client, event,
           PutCall{.keyspace = key.keyspace,
                   .key = key.name,
@@ -113,6 +118,7 @@ void Clients::Write(Client& client, const Key& key, bool is_delete, const Claims
                   .w = w,
                   .strict = strict_,
                   .context = bytes,
+                  .ttl_ms = ttl_ms,
                   .write_id = write_id},
           node);
 }
@@ -207,6 +213,7 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
                           .n = Replicas(key.keyspace),
                           .rule = (*FindKeyspace(cluster_.view(), key.keyspace))->conflict};
     for (const ReadValue& value : get.values) read.values.push_back(value.value);
+    read.all_expired = all_expired_;
     Explain(read);
     if (good != nullptr) ++*good;
     if (client == nullptr || !world_.ok()) return;

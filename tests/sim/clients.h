@@ -20,6 +20,8 @@ class Clients {
   // Reads every key that was ever written, from all replicas of it. `read` counts the good answers.
   void ReadAll(size_t& read);
   void DiskLost();
+  // From now on no value with a time to live may be shown.
+  void AllExpired() { all_expired_ = true; }
   void AddKeyspace(const std::string& keyspace) { keyspaces_.push_back(keyspace); }
   const History& history() const { return history_; }
 
@@ -59,6 +61,7 @@ class Clients {
   size_t keys_;
   std::vector<std::unique_ptr<Client>> clients_;
   uint64_t written_ = 0;
+  bool all_expired_ = false;
 };
 
 }  // namespace gyre::sim

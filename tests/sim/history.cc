@@ -85,6 +85,7 @@ std::string History::Check(const Read& read) const {
   for (const std::string& value : read.values) {
     const Event* event = OfValue(value);
     if (event == nullptr || event->key != read.key) return what + "but nobody ever put " + value;
+    if (event->expires && read.all_expired) return what + "but " + value + " has expired";
     if (event->refused()) return what + "but the put of " + value + " was refused";
     if (Has(shown_bits, event->number)) return what + "the same value twice";
     Set(shown_bits, event->number);
@@ -113,7 +114,7 @@ std::string History::Check(const Read& read) const {
   }
   for (const EventId id : found->second) {
     const Event& put = events_[id];
-    if (put.is_delete || !put.acked || *put.acked >= read.start || put.kept() <= 0 ||
+    if (put.is_delete || put.expires || !put.acked || *put.acked >= read.start || put.kept() <= 0 ||
         read.r + put.w <= read.n)
       continue;
     if (Has(shown_bits, put.number) || Has(superseded, put.number)) continue;

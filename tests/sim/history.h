@@ -44,6 +44,7 @@ struct Event {
   size_t number = 0;  // among the events of its key
   bool is_delete = false;
   bool blind = false;  // sent without a context
+  bool expires = false;
   std::string value;
   WriteId write_id;
   std::vector<Claims::Claim> claims;
@@ -70,6 +71,7 @@ class History {
  public:
   Event& Begin(Key key, bool is_delete, std::string value, WriteId write_id, const Claims* context,
                Micros now);
+  void Expires(EventId id) { events_[id].expires = true; }
   void Attempt(EventId id) { ++events_[id].attempts, ++events_[id].pending; }
   void AttemptEnded(EventId id, Outcome outcome, int w, Micros now);
 
@@ -84,7 +86,8 @@ class History {
     Micros start;
     Micros end;
     int r = 0;
-    int n = 0;  // replicas of the key
+    int n = 0;                 // replicas of the key
+    bool all_expired = false;  // whatever was to expire must have done so
     ConflictRule rule = ConflictRule::kSiblings;
   };
   std::string Check(const Read& read) const;

@@ -64,7 +64,10 @@ void Invariants::TurnEnded(const SimNode& node) {
 void Invariants::RowDurable(const SimNode& node, const std::string& row_key, const RecordBytes& before,
                             const RecordBytes& after) {
   if (before == nullptr) return;
-  if (!Decode(after).seen.Covers(Decode(before).seen)) {
+  const uint64_t cut = node.lane().node().replica().cuts().all;
+  const RecordBytes lasts = Collected(before, cut);
+  if (lasts != before) world_.Add(Count::kCollected);
+  if (!Decode(after).seen.Covers(Decode(lasts).seen)) {
     Fail(node, "forgot something of " + DescribeRowKey(row_key) + ": it held " + DescribeRecord(before) +
                    " and now holds " + DescribeRecord(after));
   }
@@ -102,9 +105,12 @@ void Invariants::Acknowledged(const Event& event, const WriteResult& result, uin
 }
 
 void Invariants::Converged(const std::string& row_key, const std::vector<SimNode*>& replicas) {
-  const RecordBytes first = replicas.front()->Durable(row_key);
+  // What one has collected already the others are about to.
+  uint64_t cut = 0;
+  for (SimNode* replica : replicas) cut = std::max(cut, replica->lane().node().replica().cuts().all);
+  const RecordBytes first = Collected(replicas.front()->Durable(row_key), cut);
   for (SimNode* replica : replicas) {
-    const RecordBytes other = replica->Durable(row_key);
+    const RecordBytes other = Collected(replica->Durable(row_key), cut);
     const bool same_bytes = first == nullptr || other == nullptr ? first == other : *first == *other;
     if (same_bytes != (Decode(first) == Decode(other))) {
       Fail(*replica, "equal records with unequal bytes, or the reverse, of " + DescribeRowKey(row_key));

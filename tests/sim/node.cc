@@ -43,9 +43,15 @@ void SimNode::Start(std::shared_ptr<const View> view) {
     assert(state.ok());
     actor = *state;
   }
+  CutMarks cuts;
+  if (absl::StatusOr<std::string> bytes = engine_.Get(Table::kMeta, kMetaStableCut); bytes.ok()) {
+    absl::StatusOr<CutMarks> marks = DecodeCutMarks(*bytes);
+    assert(marks.ok());
+    cuts = *marks;
+  }
   const bool filling = engine_.Get(Table::kMeta, kMetaFilling).ok();
   lane_ = std::make_unique<Lane>(
-      Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40, .filling = filling},
+      Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40, .filling = filling, .cuts = cuts},
       ActorClock(id_.value, actor, Read().wall_ms), Runtime{*this, *this, *this, stats_});
   world_.Trace(name_, [&] { return "starts life " + std::to_string(life_); });
   Push(NewView{std::move(view)});
@@ -78,7 +84,7 @@ void SimNode::LoseDisk() {
   Crash();
   world_.Add(Count::kDisksLost);
   world_.Trace(name_, [] { return "has lost its disk"; });
-  for (const Table table : {Table::kRows, Table::kHints, Table::kMeta}) {
+  for (const Table table : {Table::kRows, Table::kHints, Table::kMeta, Table::kCollect}) {
     const absl::Status erased = engine_.EraseRange(table, {});
     assert(erased.ok());
     (void)erased;
@@ -191,7 +197,8 @@ void SimNode::Commit(Batch batch) {
   assert(!committing_);
   for (const RowCommit& row : batch.rows) {
     // Of a hint, what a fallback holds: it may be erased, and a replica's is empty.
-    if (IsHintKey(row.row_key) && (row.after == nullptr || IsEmptyRecord(row.after))) continue;
+    // A row may be collected.
+    if (row.after == nullptr || IsEmptyRecord(row.after)) continue;
     host_.RecordSeen(*this, std::string(HintedRowKey(row.row_key)), row.after);
   }
   committing_ = std::move(batch);
@@ -211,21 +218,15 @@ void SimNode::EndCommit() {
   }
   absl::Status status = Write(batch);
   if (world_.random().Chance(0.1)) store_->RecountSome(1'000'000);
-  Push(Committed{std::move(status), std::move(batch.rows), batch.actor});
+  Push(Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts});
 }
 
 absl::Status SimNode::Write(const Batch& batch) {
   std::vector<RowWrite> rows;
   for (const RowCommit& row : batch.rows) rows.push_back({row.row_key, row.before, row.after});
-  std::vector<EngineWrite> others;
-  if (batch.actor) {
-    others.push_back({Table::kMeta, std::string(kMetaActor),
-                      std::make_shared<const std::string>(EncodeActorState(*batch.actor))});
-  }
-  if (batch.filled) others.push_back({Table::kMeta, std::string(kMetaFilling), nullptr});
   std::vector<RecordBytes> before;
   for (const RowWrite& row : rows) before.push_back(Durable(row.row_key));
-  absl::Status status = store_->Commit(rows, others, Durability::kDisk);
+  absl::Status status = store_->Commit(rows, FactsOf(batch), Durability::kDisk);
   if (status.ok()) {
     for (size_t i = 0; i < rows.size(); ++i)
       if (!IsHintKey(rows[i].row_key)) host_.RowDurable(*this, rows[i].row_key, before[i], rows[i].after);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "server/core/coordinator_ops.h"
+#include "server/core/describe.h"
 #include "storage/format/row_key.h"
 #include "tests/sim/clients.h"
 #include "tests/sim/cluster.h"
@@ -12,7 +13,8 @@ namespace gyre::sim {
 namespace {
 
 constexpr Micros kFaults = Seconds(20);
-constexpr Micros kConverges = Seconds(30);  // in which anti-entropy makes all replicas equal
+constexpr Micros kFaultsLong = Seconds(60);  // so that stable cuts rise among them
+constexpr Micros kConverges = Seconds(30);   // in which anti-entropy makes all replicas equal
 constexpr Micros kCalm = Seconds(6);  // longer than any timeout of a client, and than any message is late
 
 void CheckConverged(World& world, Cluster& cluster, const History& history) {
@@ -40,6 +42,33 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
   }
 }
 
+// What a stable cut lets go is gone from all replicas, and within a time that is bounded by how far the
+// clocks had jumped.
+void AwaitCollection(World& world, Cluster& cluster) {
+  constexpr Micros kEach = Seconds(10);
+  constexpr int kMost = 90;
+  std::string left;
+  for (int i = 0; i < kMost && world.ok(); ++i) {
+    left.clear();
+    for (size_t n = 0; n < cluster.size(); ++n) {
+      (void)cluster.node(n).engine().Scan(Table::kCollect, {}, [&](std::string_view key, std::string_view) {
+        std::string_view row_key;
+        left = cluster.node(n).name() + " " +
+               (ParseCollectKey(key, row_key) ? DescribeRowKey(std::string(row_key)) : std::string(key));
+        return false;
+      });
+    }
+    if (left.empty()) break;
+    world.RunUntil(world.now() + kEach);
+  }
+  if (!left.empty()) world.Violated("what is deleted or expired is never collected: " + left);
+  for (size_t n = 0; n < cluster.size() && world.ok(); ++n) {
+    if (cluster.node(n).store().collectible() != 0) {
+      world.Violated(cluster.node(n).name() + " counts rows to be collected, but there are none");
+    }
+  }
+}
+
 void CountHints(World& world, Cluster& cluster) {
   for (size_t i = 0; i < cluster.size(); ++i) {
     for (const auto& [node, delivered] : cluster.node(i).lane().node().replica().hints_delivered())
@@ -57,18 +86,22 @@ uint64_t RecordsSent(Cluster& cluster) {
 void Play(World& world, const Options& options) {
   Cluster cluster(world, options.nodes);
   Clients clients(world, cluster, 2 + world.random().Below(4));
-  clients.Begin(kFaults);
+  const Micros faults = world.random().Chance(0.2) ? kFaultsLong : kFaults;
+  clients.Begin(faults);
   cluster.OnDiskLost([&] { clients.DiskLost(); });
-  cluster.BeginFaults(kFaults);
+  cluster.BeginFaults(faults);
   world.At(world.random().Between(Seconds(5), Seconds(15)), [&] {
     cluster.AddKeyspace({.name = "late", .r = {}, .w = {}});
     clients.AddKeyspace("late");
   });
-  world.RunUntil(kFaults);
+  world.RunUntil(faults);
 
   cluster.Heal();
   world.RunUntil(world.now() + kCalm + kConverges);
   // Without a single read all replicas have become equal, and from then on nothing is sent any more.
+  CheckConverged(world, cluster, clients.history());
+  AwaitCollection(world, cluster);
+  clients.AllExpired();
   CheckConverged(world, cluster, clients.history());
   const uint64_t sent = RecordsSent(cluster);
   world.RunUntil(world.now() + kConverges);

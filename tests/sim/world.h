@@ -35,6 +35,7 @@ enum class Count : uint8_t {
   kReadsFailed,
   kDiskFull,
   kLayouts,
+  kCollected,
   kTurns,
 };
 inline constexpr std::array kCountNames = {"ok",
@@ -56,6 +57,7 @@ inline constexpr std::array kCountNames = {"ok",
                                            "reads failed",
                                            "disks full",
                                            "layouts",
+                                           "records collected",
                                            "turns"};
 using Counts = std::array<uint64_t, kCountNames.size()>;
 

@@ -27,11 +27,13 @@ struct NodeTest : testing::Test {
   Outbox out;
   uint64_t tickets = 0;
   bool filling = false;
+  CutMarks cuts;            // as an earlier life left them
+  peer::CutState cut_said;  // the last that this node said
 
   void SetUp() override { Restart(std::nullopt); }
   void Restart(std::optional<ActorState> state, std::shared_ptr<const View> view = ThreeNodes()) {
     out = {};
-    node.emplace(Node::Config{.self = kA, .limits = limits, .filling = filling},
+    node.emplace(Node::Config{.self = kA, .limits = limits, .filling = filling, .cuts = cuts},
                  ActorClock(kA.value, state, kWallMs));
     Step(NewView{std::move(view)});
     Step(PeerUp{kB});
@@ -67,6 +69,10 @@ struct NodeTest : testing::Test {
         more = true;
       }
       for (Outbox::Send& send : std::exchange(out.sends, {})) {
+        if (const auto* state = std::get_if<peer::CutState>(&send.message.body)) {
+          cut_said = *state;  // the same to everyone, and nobody's answer
+          continue;
+        }
         if (send.to != kA) {
           sent.push_back(std::move(send));
           continue;
@@ -80,7 +86,7 @@ struct NodeTest : testing::Test {
   void Commit(absl::Status status = absl::OkStatus()) {
     Settle();
     Committed batch = {std::move(status), std::exchange(out.commits, {}),
-                       std::exchange(out.actor, std::nullopt)};
+                       std::exchange(out.actor, std::nullopt), std::exchange(out.cuts, std::nullopt)};
     if (batch.status.ok()) {
       for (const RowCommit& row : batch.rows) disk[row.row_key] = row.after;
     }

@@ -101,9 +101,9 @@ class Pair {
       }
       to_step_.emplace_back(id, std::move(read));
     }
-    if (!out.commits.empty() || out.actor) {
+    if (!out.commits.empty() || out.actor || out.cuts) {
       for (const RowCommit& row : out.commits) side.rows[row.row_key] = row.after;
-      to_step_.emplace_back(id, Committed{absl::OkStatus(), std::move(out.commits), out.actor});
+      to_step_.emplace_back(id, Committed{absl::OkStatus(), std::move(out.commits), out.actor, out.cuts});
     }
     for (Outbox::Send& send : out.sends) {
       if (sides_.contains(send.to)) to_step_.emplace_back(send.to, FromPeer{id, 1, std::move(send.message)});
@@ -167,7 +167,7 @@ TEST(Exchange, ConcurrentVersionsEndUpOnBothSides) {
   const RecordBytes a = pair.rows(kA).begin()->second;
   EXPECT_EQ(*a, *pair.rows(kB).begin()->second);
   EXPECT_EQ(DecodeRecord(*a)->versions.size(), 2u);
-  EXPECT_EQ(pair.sent(), 1u);  // B's; what A's merge held beyond it came back
+  EXPECT_EQ(pair.sent(), 2u);  // B's; and what A's merge held beyond it
 }
 
 TEST(Exchange, ASumInDoubtProvesNothingAndMovesNothing) {

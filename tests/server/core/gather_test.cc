@@ -34,7 +34,7 @@ TEST_F(GatherTest, MergesWhatReplicasSaid) {
   const RecordBytes young = Encoded(both);
   EXPECT_EQ(Answer(gather, kA, old), Verdict::kPending);
   EXPECT_EQ(Answer(gather, kB, young), Verdict::kMet);
-  const RecordBytes merged = *gather.Merged(kRule);
+  const RecordBytes merged = gather.Merged(kRule)->record;
   EXPECT_EQ(merged, young) << "the bytes of the answer itself";
   EXPECT_EQ(gather.Stale(merged), Nodes{kA});
 }
@@ -43,7 +43,7 @@ TEST_F(GatherTest, NoRowAnywhereIsNotARow) {
   Gather gather = Of(2);
   Answer(gather, kA, nullptr);
   EXPECT_EQ(Answer(gather, kB, nullptr), Verdict::kMet);
-  EXPECT_EQ(*gather.Merged(kRule), nullptr);
+  EXPECT_EQ(gather.Merged(kRule)->record, nullptr);
   EXPECT_EQ(gather.Stale(nullptr), Nodes{});
 }
 
@@ -52,7 +52,7 @@ TEST_F(GatherTest, WhoHasNoRowIsOwedOne) {
   const RecordBytes record = Encoded(RecordOf("v", kA, 1));
   Answer(gather, kA, nullptr);
   Answer(gather, kB, record);
-  EXPECT_EQ(*gather.Merged(kRule), record);
+  EXPECT_EQ(gather.Merged(kRule)->record, record);
   EXPECT_EQ(gather.Stale(record), Nodes{kA});
 }
 
@@ -73,7 +73,7 @@ TEST_F(GatherTest, AnswersCountOnceAndOnlyOfWhoWasAsked) {
   EXPECT_EQ(Answer(gather, kC, record), Verdict::kPending);
   EXPECT_EQ(Answer(gather, kA, nullptr), Verdict::kPending);
   EXPECT_EQ(Answer(gather, kA, record), Verdict::kPending);
-  EXPECT_EQ(*gather.Merged(kRule), nullptr);
+  EXPECT_EQ(gather.Merged(kRule)->record, nullptr);
 }
 
 TEST_F(GatherTest, ALateAnswerStillCountsTowardTheRepair) {
@@ -83,7 +83,7 @@ TEST_F(GatherTest, ALateAnswerStillCountsTowardTheRepair) {
   EXPECT_EQ(Answer(gather, kA, nullptr), Verdict::kMet);
   EXPECT_TRUE(gather.fanout().waiting());
   EXPECT_EQ(Answer(gather, kB, record), Verdict::kMet);
-  EXPECT_EQ(gather.Stale(*gather.Merged(kRule)), Nodes{kA});
+  EXPECT_EQ(gather.Stale(gather.Merged(kRule)->record), Nodes{kA});
 }
 
 TEST_F(GatherTest, BytesThatAreNoRecordAreAnError) {

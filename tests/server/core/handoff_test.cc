@@ -179,9 +179,10 @@ TEST_F(HandoffTest, AHintForThisNodeOrAStrangerIsRefused) {
   }
 }
 
-TEST_F(HandoffTest, NoPeerStoresARowOfWhichNothingWasSeen) {
+TEST_F(HandoffTest, ARecordOfWhichNothingWasSeenMakesNoRow) {
   Answer(kB, 5, peer::StoreRow{.row_key = RowKeyOf("k"), .record = EmptyRecord()});
-  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kOk);
+  EXPECT_TRUE(out.commits.empty());
 }
 
 TEST_F(HandoffTest, OverTheLimitNewHintsAreRefusedAndCounted) {

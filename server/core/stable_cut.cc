@@ -1,0 +1,202 @@
+// The stable cut, step by step.
+#include "server/core/stable_cut.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+constexpr uint64_t kSlowClockMs = 10'000;
+
+uint64_t Ready(uint64_t wall_ms, uint64_t drift_ms) {
+  return wall_ms > drift_ms ? CounterOfMillis(wall_ms - drift_ms) : 0;
+}
+
+bool SameNews(const peer::CutState& a, const peer::CutState& b) {
+  return a.confirmed == b.confirmed && a.exchanged == b.exchanged && a.cut == b.cut && a.all == b.all &&
+         a.filling == b.filling;
+}
+
+}  // namespace
+
+StableCut::StableCut(const CutMarks& marks, uint64_t drift_ms, OpId first_op, Replica& replica)
+    : drift_ms_(drift_ms), next_op_(first_op), marks_(marks), sent_(marks) {
+  replica.cuts() = {.held = marks.cut, .promised = marks.confirmed, .heard_of = marks.cut};
+}
+
+void StableCut::Tick(const Turn& turn, const Parts& parts) {
+  if (turn.now.steady < next_at_) return;
+  next_at_ = turn.now.steady + kEvery;
+  if (turn.view == nullptr) return;
+  const bool filling = parts.replica.filling();
+  self_.filling = filling;
+  self_.confirmed = marks_.confirmed;
+  self_.cut = filling ? 0 : marks_.cut;
+  self_.exchanged = filling ? 0 : parts.exchange.exchanged();
+  self_.all = parts.replica.cuts().all;
+  if (turn.now.steady >= publish_at_) {
+    self_.ready = std::max(self_.ready, Ready(turn.now.wall_ms, drift_ms_));
+    Confirm(turn, parts);
+  }
+  parts.exchange.Confirmed(Least(turn, &peer::CutState::confirmed));
+  const uint64_t exchanged = Least(turn, &peer::CutState::exchanged);
+  if (!filling && exchanged > sent_.cut) {
+    sent_.cut = exchanged;
+    Persist(turn);
+  }
+  HearCuts(turn, parts.replica);
+  self_.all = parts.replica.cuts().all;
+  if (turn.now.steady >= publish_at_ || !SameNews(self_, published_)) Publish(turn);
+  blockers_ = FindBlockers(turn);
+  next_at_ = publish_at_;
+}
+
+// The promise is kept from the moment it is decided, and told once it is durable.
+void StableCut::Confirm(const Turn& turn, const Parts& parts) {
+  if (on_its_way_) return;
+  if (candidate_ == 0) {
+    const uint64_t ready = Least(turn, &peer::CutState::ready);
+    if (ready <= marks_.confirmed || !parts.handoff.counted()) return;
+    candidate_ = ready;
+    begun_before_ = parts.coordinator.next_op();
+  }
+  if (parts.coordinator.AnyBefore(begun_before_) || !parts.replica.holds_no_data_hints()) return;
+  sent_.confirmed = std::exchange(candidate_, 0);
+  parts.replica.cuts().promised = sent_.confirmed;
+  Persist(turn);
+}
+
+// All that was sent before is in it: batches may fail, or be joined.
+void StableCut::Persist(const Turn& turn) {
+  on_its_way_ = true;
+  turn.out.cuts = sent_;
+}
+
+void StableCut::Committed(const CutMarks& marks, bool ok, Replica& replica) {
+  on_its_way_ = false;
+  next_at_ = {};
+  if (!ok) return;
+  marks_ = {std::max(marks_.confirmed, marks.confirmed), std::max(marks_.cut, marks.cut)};
+  Cuts& cuts = replica.cuts();
+  cuts.held = marks_.cut;
+  cuts.heard_of = std::max(cuts.heard_of, cuts.held);
+}
+
+void StableCut::Receive(const Turn& turn, NodeId from, OpId op, const peer::CutState& state,
+                        Replica& replica) {
+  Member& member = members_[from];
+  if (op <= member.op) return;
+  member = {op, state};
+  HearCuts(turn, replica);
+  next_at_ = std::min(next_at_, turn.now.steady + kSoon);
+}
+
+void StableCut::HearCuts(const Turn& turn, Replica& replica) {
+  Cuts& cuts = replica.cuts();
+  cuts.all = std::max(cuts.all, Least(turn, &peer::CutState::cut));
+  for (const auto& [node, member] : members_) {
+    cuts.all = std::max(cuts.all, member.state.all);
+    cuts.heard_of = std::max({cuts.heard_of, member.state.cut, member.state.all});
+  }
+  if (replica.filling()) cuts.full = CutOfFull(turn);
+}
+
+void StableCut::Filled(const Turn& turn, Replica& replica) {
+  sent_.cut = marks_.cut = CutOfFull(turn);
+  replica.cuts().held = marks_.cut;
+  next_at_ = {};
+  Persist(turn);
+}
+
+// What the replicas hold that do not fill, by the range for which that is least: one of which all replicas
+// fill has no cut.
+uint64_t StableCut::CutOfFull(const Turn& turn) {
+  const int self = turn.view->ring.IndexOf(turn.self);
+  std::optional<uint64_t> least;
+  for (const KeyspaceSpec& keyspace : turn.view->layout.keyspaces) {
+    for (const ReplicaRange& range : ranges_.Of(turn.view, keyspace.n)) {
+      if (std::ranges::find(range.members, self) == range.members.end()) continue;
+      uint64_t cut = 0;
+      for (const MemberIndex index : range.members) {
+        const auto member = members_.find(turn.view->ring.members()[index].id);
+        if (member != members_.end() && !member->second.state.filling) {
+          cut = std::max(cut, member->second.state.cut);
+        }
+      }
+      least = std::min(least.value_or(cut), cut);
+    }
+  }
+  return least.value_or(0);
+}
+
+uint64_t StableCut::Least(const Turn& turn, uint64_t peer::CutState::*number) const {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (const gyre::Member& each : turn.view->layout.members) {
+    if (each.id == turn.self) {
+      least = std::min(least, self_.*number);
+      continue;
+    }
+    const auto member = members_.find(each.id);
+    if (member == members_.end()) return 0;
+    least = std::min(least, member->second.state.*number);
+  }
+  return least;
+}
+
+void StableCut::Publish(const Turn& turn) {
+  published_ = self_;
+  publish_at_ = turn.now.steady + kEvery;
+  for (const gyre::Member& member : turn.view->layout.members) {
+    if (member.id != turn.self && turn.Up(member.id)) turn.Send(member.id, next_op_, self_);
+  }
+  ++next_op_;
+}
+
+std::vector<StableCut::Blocker> StableCut::FindBlockers(const Turn& turn) const {
+  std::vector<Blocker> blockers;
+  const auto state = [&](NodeId node) -> const peer::CutState* {
+    if (node == turn.self) return &self_;
+    const auto member = members_.find(node);
+    return member == members_.end() ? nullptr : &member->second.state;
+  };
+  for (const gyre::Member& member : turn.view->layout.members) {
+    const peer::CutState* const said = state(member.id);
+    if (!turn.Up(member.id)) {
+      blockers.push_back({member.id, "it is away"});
+    } else if (said == nullptr) {
+      blockers.push_back({member.id, "it has not been heard of yet"});
+    } else if (said->filling) {
+      blockers.push_back({member.id, "it fills a store that was lost"});
+    }
+  }
+  if (!blockers.empty()) return blockers;
+  for (const gyre::Member& member : turn.view->layout.members) {
+    if (state(member.id)->ready + CounterOfMillis(drift_ms_ + kSlowClockMs) < self_.ready) {
+      blockers.push_back({member.id, "its clock is behind"});
+    }
+  }
+  struct Step {
+    uint64_t peer::CutState::*before;
+    uint64_t peer::CutState::*number;
+    const char* why;
+  };
+  static constexpr Step kSteps[] = {
+      {&peer::CutState::ready, &peer::CutState::confirmed,
+       "it has operations under way, or hints that hold data"},
+      {&peer::CutState::confirmed, &peer::CutState::exchanged, "it has not compared with all replicas"},
+      {&peer::CutState::exchanged, &peer::CutState::cut, "it has not made the cut durable"},
+  };
+  for (const Step& step : kSteps) {
+    const uint64_t least = Least(turn, step.number);
+    if (least >= Least(turn, step.before)) continue;
+    for (const gyre::Member& member : turn.view->layout.members) {
+      if (state(member.id)->*(step.number) == least) blockers.push_back({member.id, step.why});
+    }
+    break;
+  }
+  return blockers;
+}
+
+}  // namespace gyre
