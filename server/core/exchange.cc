@@ -70,11 +70,7 @@ void Exchange::Tick(const Turn& turn) {
     return true;
   });
   if (work_ && work_->look_at && turn.now.steady >= *work_->look_at) {
-    work_->look_at.reset();
-    work_->second_look = true;
-    work_->frontier.assign(work_->suspects.begin(), work_->suspects.end());
-    work_->suspects.clear();
-    NextQuestion(turn);
+    LookAgain(turn);
   } else if (work_ && !work_->look_at && turn.now.steady >= work_->patience) {
     Abandon(turn);
   }
@@ -152,17 +148,41 @@ void Exchange::EndRound(const Turn& turn) {
 void Exchange::NextQuestion(const Turn& turn) {
   Work& work = *work_;
   if (!work.frontier.empty()) return AskSums(turn);
-  if (!work.suspects.empty() && !work.second_look) {
-    work.look_at = turn.now.steady + kSecondLook;
-    return;
+  if (!work.suspects.empty() && (work.looks == 0 || ComparesRowsWithAnother(turn, work.task.peer))) {
+    return LookLater(turn);
   }
   if (!work.suspects.empty()) {
-    work.moved = true;
     work.leaves.assign(work.suspects.begin(), work.suspects.end());
     work.suspects.clear();
   }
   if (!work.leaves.empty()) return AskRows(turn);
   EndTask(turn, !work.moved);
+}
+
+void Exchange::LookLater(const Turn& turn) {
+  if (++work_->looks > kLooksMax) {
+    work_->succeeded = false;
+    return EndTask(turn, false);
+  }
+  work_->look_at = turn.now.steady + kSecondLook;
+}
+
+void Exchange::LookAgain(const Turn& turn) {
+  Work& work = *work_;
+  if (ComparesRowsWithAnother(turn, work.task.peer)) return LookLater(turn);
+  work.look_at.reset();
+  if (work.refused) return AskRows(turn);
+  work.frontier.assign(work.suspects.begin(), work.suspects.end());
+  work.suspects.clear();
+  NextQuestion(turn);
+}
+
+bool Exchange::ComparesRowsWithAnother(const Turn& turn, NodeId than) const {
+  // Only a filling node is asked by whom it asks. Then the lower id goes first.
+  if (work_ && !work_->leaves.empty() && !work_->look_at) {
+    if (work_->task.peer != than || turn.self < than) return true;
+  }
+  return rows_with_ != than && turn.now.steady < rows_until_;
 }
 
 // Own sums first; with these the peer is asked.
@@ -255,7 +275,10 @@ void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
   const auto& [from, op, use, range, asked] = read.request;
   peer::FetchPageReply& page = read.reply;
   peer::CompareRowsReply reply = {.code = page.code, .covered_to = asked.end, .cut = replica_.read_cut()};
-  if (page.code != absl::StatusCode::kOk) return turn.Send(from, op, std::move(reply));
+  if (ComparesRowsWithAnother(turn, from)) reply.code = absl::StatusCode::kAborted;
+  if (reply.code != absl::StatusCode::kOk) return turn.Send(from, op, std::move(reply));
+  rows_with_ = from;
+  rows_until_ = turn.now.steady + kRowsArrive;
   if (!page.complete) reply.covered_to = page.rows.back().row_key + '\0';
   page.rows = Lasting(std::move(page.rows));
   const auto offer = [&](const Row& row) {
@@ -290,6 +313,10 @@ void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
 void Exchange::RowsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareRowsReply& reply) {
   if (!work_ || work_->op != op || work_->task.peer != from) return;
   Work& work = *work_;
+  if (reply.code == absl::StatusCode::kAborted) {
+    work.refused = true;
+    return LookLater(turn);
+  }
   if (reply.code != absl::StatusCode::kOk || reply.covered_to <= work.after ||
       reply.covered_to > work.page_end) {
     return Abandon(turn);
@@ -309,6 +336,7 @@ void Exchange::RowsReply(const Turn& turn, NodeId from, OpId op, const peer::Com
     const bool both = own != work.rows.end() && own->row_key == theirs.row_key;
     TakeRow(turn, both ? &*own : nullptr, theirs, reply.cut);
   }
+  work.moved = true;
   work.rows.clear();
   work.covered_to = reply.covered_to;
   if (work.unconfirmed.empty()) EndPage(turn);
@@ -352,8 +380,16 @@ void Exchange::StoreReply(const Turn& turn, NodeId from, OpId op, const peer::St
 
 void Exchange::EndPage(const Turn& turn) {
   Work& work = *work_;
-  if (work.covered_to == work.end) {
-    work.leaves.pop_front();
+  rows_with_ = work.task.peer;
+  rows_until_ = turn.now.steady + kRowsArrive;
+  const bool leaf_done = work.covered_to == work.end;
+  if (leaf_done) work.leaves.pop_front();
+  if (std::exchange(work.refused, false)) {
+    // The peer may have got from the other what this one has: only what is still unequal is compared.
+    work.frontier.assign(work.leaves.begin(), work.leaves.end());
+    work.leaves.clear();
+  }
+  if (leaf_done || work.leaves.empty()) {
     work.after.clear();
     work.end.clear();
   } else {

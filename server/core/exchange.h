@@ -10,7 +10,8 @@
 // Source: DeCandia et al., "Dynamo", section 4.7; the tree is storage/merkle.h.
 //
 // A value driven by its node, like everything in core. One comparison is under way at a time: that is the
-// budget.
+// budget. And a node compares rows with one peer at a time, asking or asked, for two would bring it the same
+// records: the second looks once more when the first is done.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,8 @@ class Exchange {
   // The highest cut for which this node has exchanged with all replicas above it.
   uint64_t exchanged() const { return exchanged_; }
 
-  // The other half: what the peer asked, with this node's own sums or rows at hand.
+  // The other half: what the peer asked, with this node's own sums or rows at hand. ABORTED: this node
+  // compares rows with another.
   void AnswerSums(const Turn& turn, const gyre::SumsRead& read) const;
   void AnswerRows(const Turn& turn, gyre::PageRead read);
 
@@ -85,7 +87,9 @@ class Exchange {
   static constexpr Micros kSoon = Millis(200);
   static constexpr Micros kSecondLook = Millis(500);
   static constexpr Micros kPatience = Seconds(5);
-  static constexpr int kRoundsMax = 4;  // that someone waits for, while writes go on
+  static constexpr Micros kRowsArrive = Millis(500);  // from the last question about rows on
+  static constexpr int kLooksMax = 10;                // while the rows of either are compared with another
+  static constexpr int kRoundsMax = 4;                // that someone waits for, while writes go on
   static constexpr size_t kWaitingMax = 64;
   static constexpr size_t kSlicesPerMessage = 256;
   static constexpr int kLeafBits = 48;  // a leaf of the tree is this many bits of tokens wide
@@ -101,12 +105,13 @@ class Exchange {
   // One task under way.
   struct Work {
     Task task;
-    OpId op = 0;                        // of the question under way
-    Micros patience;                    // it is given up then
-    std::deque<peer::Slice> frontier;   // to be compared
-    std::vector<peer::Slice> asked;     // compared now
-    std::vector<peer::Slice> suspects;  // unequal leaves
-    bool second_look = false;
+    OpId op = 0;                                    // of the question under way
+    Micros patience;                                // it is given up then
+    std::deque<peer::Slice> frontier;               // to be compared
+    std::vector<peer::Slice> asked;                 // compared now
+    std::vector<peer::Slice> suspects;              // unequal leaves
+    int looks = 0;                                  // at the suspects, after the first
+    bool refused = false;                           // the peer compared rows with another
     bool moved = false;                             // rows were compared one by one
     std::optional<Micros> look_at;                  // when the suspects are looked at again
     std::deque<peer::Slice> leaves;                 // whose rows are to be compared
@@ -135,6 +140,9 @@ class Exchange {
   void AskRows(const Turn& turn);
   void EndTask(const Turn& turn, bool equal);
   void Abandon(const Turn& turn);
+  void LookLater(const Turn& turn);
+  void LookAgain(const Turn& turn);
+  bool ComparesRowsWithAnother(const Turn& turn, NodeId than) const;
   OpId NewOp(const Turn& turn);
   void SendRow(const Turn& turn, NodeId to, const std::string& row_key, const CutRecord& record);
   void TakeRow(const Turn& turn, const Row* own, const Row& row, uint64_t cut);
@@ -152,6 +160,8 @@ class Exchange {
   Micros round_at_;         // when the next round begins
   std::deque<Task> tasks_;  // of the round
   std::optional<Work> work_;
+  NodeId rows_with_;  // the last peer that rows were compared with, whose records arrive until then
+  Micros rows_until_;
   std::vector<Waiting> waiting_;
   bool filling_;
   std::set<TaskKey> shared_;  // in the last round

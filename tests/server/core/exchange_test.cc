@@ -1,4 +1,4 @@
-// Anti-entropy between two nodes, driven by hand: what differs is sent, once, and nothing else.
+// Anti-entropy between nodes driven by hand: what differs is sent, once, and nothing else.
 #include "server/core/exchange.h"
 
 #include <deque>
@@ -14,35 +14,48 @@ namespace {
 
 using Rows = std::map<std::string, RecordBytes>;
 
-// Two of the three nodes with rows in a map, messages that arrive in order, and a clock that jumps to the
+// Some of the three nodes with rows in a map, messages that arrive in order, and a clock that jumps to the
 // next deadline.
-class Pair {
+class Replicas {
  public:
-  Pair() : view_(ThreeNodes()) {
-    for (const NodeId id : {kA, kB}) {
+  explicit Replicas(const std::vector<NodeId>& ids, NodeId filling = {}) : view_(ThreeNodes()) {
+    for (const NodeId id : ids) {
       Side& side = sides_[id];
-      side.node =
-          std::make_unique<Node>(Node::Config{.self = id}, ActorClock(id.value, std::nullopt, Now().wall_ms));
+      side.node = std::make_unique<Node>(Node::Config{.self = id, .filling = id == filling},
+                                         ActorClock(id.value, std::nullopt, Now().wall_ms));
       Step(id, NewView{view_});
     }
-    for (const NodeId id : {kA, kB}) Step(id, PeerUp{id == kA ? kB : kA});
+    for (const NodeId id : ids) {
+      for (const NodeId peer : ids) {
+        if (peer != id) Step(id, PeerUp{peer});
+      }
+    }
   }
 
   void Put(NodeId id, int key, const Record& record) { sides_[id].rows[KeyOf(key)] = Encoded(record); }
   const Rows& rows(NodeId id) { return sides_[id].rows; }
   const Exchange& exchange(NodeId id) { return sides_[id].node->exchange(); }
-  uint64_t sent() { return exchange(kA).counters().records_sent + exchange(kB).counters().records_sent; }
+  uint64_t sent() {
+    uint64_t sent = 0;
+    for (const auto& [id, side] : sides_) sent += exchange(id).counters().records_sent;
+    return sent;
+  }
   void DoubtSums(NodeId id, bool doubt) { sides_[id].in_doubt = doubt; }
 
-  // Until both have ended `rounds` rounds more of node A's, the one that compares.
+  // Until node A, which compares with all others, ended `rounds` rounds more.
   void Rounds(uint64_t rounds) {
     const uint64_t end = exchange(kA).counters().rounds + rounds;
     for (int steps = 0; exchange(kA).counters().rounds < end; ++steps) {
       ASSERT_LT(steps, 100'000) << "the rounds do not end";
       if (to_step_.empty()) {
-        now_ = std::max(now_, *sides_[kA].node->next_deadline());
-        for (const NodeId id : {kA, kB}) {
-          sides_[id].node->Tick(Now(), sides_[id].out);
+        std::optional<Micros> next;
+        for (const auto& [id, side] : sides_) {
+          const std::optional<Micros> deadline = side.node->next_deadline();
+          if (deadline) next = next ? std::min(*next, *deadline) : deadline;
+        }
+        now_ = std::max(now_, *next);
+        for (auto& [id, side] : sides_) {
+          side.node->Tick(Now(), side.out);
           Carry(id);
         }
       } else {
@@ -112,12 +125,14 @@ class Pair {
 
   static RowHash SumOf(const Rows& rows, const peer::Slice& slice) {
     RowHash sum;
-    for (const auto& [row_key, record] : rows) {
+    const TokenRange range = {slice.begin, slice.end};
+    const bool wraps = slice.end <= slice.begin;
+    auto row = wraps ? rows.begin() : rows.lower_bound(RowKeyFloor(slice.keyspace, slice.begin.value + 1));
+    for (; row != rows.end(); ++row) {
       RowKeyParts parts;
-      ParseRowKey(row_key, parts);
-      const TokenRange range = {slice.begin, slice.end};
-      if (parts.keyspace == slice.keyspace && range.Contains(Token{parts.token}))
-        sum += HashRow(row_key, *record);
+      ParseRowKey(row->first, parts);
+      if (!wraps && parts.token > slice.end.value) break;
+      if (range.Contains(Token{parts.token})) sum += HashRow(row->first, *row->second);
     }
     return sum;
   }
@@ -129,7 +144,7 @@ class Pair {
 };
 
 TEST(Exchange, SendsNothingBetweenEqualReplicas) {
-  Pair pair;
+  Replicas pair({kA, kB});
   for (int key = 0; key < 200; ++key) {
     pair.Put(kA, key, RecordOf("same", kA, 100));
     pair.Put(kB, key, RecordOf("same", kA, 100));
@@ -142,7 +157,7 @@ TEST(Exchange, SendsNothingBetweenEqualReplicas) {
 }
 
 TEST(Exchange, SendsEachRecordThatDiffersOnceAndToTheSideThatLacksIt) {
-  Pair pair;
+  Replicas pair({kA, kB});
   for (int key = 0; key < 300; ++key) {
     pair.Put(kA, key, RecordOf("old", kA, 100));
     pair.Put(kB, key, RecordOf("old", kA, 100));
@@ -160,7 +175,7 @@ TEST(Exchange, SendsEachRecordThatDiffersOnceAndToTheSideThatLacksIt) {
 }
 
 TEST(Exchange, ConcurrentVersionsEndUpOnBothSides) {
-  Pair pair;
+  Replicas pair({kA, kB});
   pair.Put(kA, 1, RecordOf("a", kA, 100));
   pair.Put(kB, 1, RecordOf("b", kB, 200));
   pair.Rounds(3);
@@ -171,7 +186,7 @@ TEST(Exchange, ConcurrentVersionsEndUpOnBothSides) {
 }
 
 TEST(Exchange, ASumInDoubtProvesNothingAndMovesNothing) {
-  Pair pair;
+  Replicas pair({kA, kB});
   pair.Put(kA, 1, RecordOf("a", kA, 100));
   pair.DoubtSums(kB, true);
   pair.Rounds(2);
@@ -181,6 +196,76 @@ TEST(Exchange, ASumInDoubtProvesNothingAndMovesNothing) {
   pair.Rounds(3);
   EXPECT_EQ(pair.sent(), 1u);
   EXPECT_EQ(pair.exchange(kA).unequal(), 1u);
+}
+
+// The pairs are compared at the same time, and a replica that is behind could be told by both others.
+TEST(Exchange, TwoPeersNeverSendAReplicaTheSameRecord) {
+  for (const NodeId behind : {kA, kB, kC}) {
+    Replicas all({kA, kB, kC});
+    for (int key = 0; key < 300; ++key) {
+      for (const NodeId id : {kA, kB, kC}) {
+        const bool missed = id == behind && key < 20;
+        all.Put(id, key, missed ? RecordOf("old", kA, 100) : RecordOf("new", kA, 200));
+      }
+    }
+    all.Rounds(4);
+    EXPECT_EQ(all.sent(), 20u) << ToString(behind);
+    for (const NodeId id : {kA, kB, kC}) {
+      EXPECT_EQ(all.exchange(id).unequal(), 0u) << ToString(behind) << " at " << ToString(id);
+      for (const auto& [row_key, record] : all.rows(id)) EXPECT_EQ(*all.rows(kA).at(row_key), *record);
+    }
+  }
+}
+
+// It compares with all others itself, while they compare with it.
+TEST(Exchange, AFillingReplicaIsSentEachRecordOnce) {
+  for (const NodeId filling : {kA, kB, kC}) {
+    Replicas all({kA, kB, kC}, filling);
+    for (int key = 0; key < 300; ++key) {
+      for (const NodeId id : {kA, kB, kC}) {
+        if (id != filling) all.Put(id, key, RecordOf("value", kA, 100));
+      }
+    }
+    all.Rounds(6);
+    EXPECT_EQ(all.sent(), 300u) << ToString(filling);
+    EXPECT_FALSE(all.exchange(filling).filling()) << ToString(filling);
+    for (const NodeId id : {kA, kB, kC}) EXPECT_EQ(all.exchange(id).unequal(), 0u) << ToString(filling);
+  }
+}
+
+// Each of the others must be told, once, whatever it hears from the third.
+TEST(Exchange, AReplicaThatIsAheadSendsEachOtherOneCopy) {
+  for (const NodeId ahead : {kA, kB, kC}) {
+    Replicas all({kA, kB, kC});
+    for (int key = 0; key < 300; ++key) {
+      for (const NodeId id : {kA, kB, kC}) {
+        const bool news = id == ahead && key < 20;
+        all.Put(id, key, news ? RecordOf("new", kA, 200) : RecordOf("old", kA, 100));
+      }
+    }
+    all.Rounds(4);
+    EXPECT_EQ(all.sent(), 40u) << ToString(ahead);
+    for (const NodeId id : {kA, kB, kC}) EXPECT_EQ(all.exchange(id).unequal(), 0u);
+  }
+}
+
+// What is told to find the difference grows with the difference.
+TEST(Exchange, HashesAreOfWhatDiffersOnly) {
+  constexpr int kKeys = 20'000;
+  for (const int differences : {0, 1, 100}) {
+    Replicas pair({kA, kB});
+    for (int key = 0; key < kKeys; ++key) {
+      pair.Put(kA, key, RecordOf("same", kA, 100));
+      pair.Put(kB, key, key < differences ? RecordOf("new", kA, 200) : RecordOf("same", kA, 100));
+    }
+    pair.Rounds(2);
+    const ExchangeCounters& counters = pair.exchange(kA).counters();
+    EXPECT_EQ(pair.sent(), static_cast<uint64_t>(differences));
+    EXPECT_EQ(pair.exchange(kA).unequal(), 1u);  // the third node is not there
+    // Four levels of 16 sums, twice at the leaf, and the rows of that.
+    EXPECT_LE(counters.hash_bytes, 64u + static_cast<uint64_t>(differences) * 2600u);
+    EXPECT_LE(counters.records_compared, static_cast<uint64_t>(differences) * 3u);
+  }
 }
 
 }  // namespace
