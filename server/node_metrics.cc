@@ -18,6 +18,7 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
     metrics.AddCallback(Metrics::Kind::kCounter, name, help, [read] { return static_cast<double>(read()); });
   };
   RpcCounters& rpc = parts.counters;
+  LaneStats& lane = parts.lane;
   count("gyre_session_calls_total", "Calls received on session streams.", rpc.session_calls);
   count("gyre_unary_calls_total", "Calls received one by one.", rpc.unary_calls);
   count("gyre_calls_failed_total", "Calls answered with an error.", rpc.calls_failed);
@@ -26,13 +27,13 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   count("gyre_peer_messages_sent_total", "Messages sent to peers.", rpc.peer_messages_sent);
   count("gyre_peer_messages_dropped_total", "Messages dropped because a link was down or full.",
         rpc.peer_messages_dropped);
-  count("gyre_peer_messages_refused_total", "Messages refused: garbled, of a foreign cluster or a stranger.",
-        rpc.peer_messages_refused);
+  total("gyre_peer_messages_refused_total",
+        "Messages refused: garbled, of a foreign cluster or a stranger, or nonsense.",
+        [&rpc, &lane] { return rpc.peer_messages_refused.load() + lane.peer_messages_refused.load(); });
   count("gyre_peer_links_broken_total", "Links to peers that broke.", rpc.links_broken);
   gauge("gyre_sessions", "Session streams that are open.",
         [&rpc] { return rpc.sessions_open.load(std::memory_order_relaxed); });
 
-  LaneStats& lane = parts.lane;
   gauge("gyre_calls_in_flight", "Calls that this node works on.",
         [&lane] { return lane.calls_in_flight.load(); });
   gauge("gyre_filling", "1 while this node fills a store that was lost, and answers no reads.",

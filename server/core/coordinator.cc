@@ -151,7 +151,8 @@ void Coordinator::Reply(const Turn& turn, const Origin& origin, CallResult resul
   }
 }
 
-void Coordinator::Fail(const Turn& turn, const Origin& origin, absl::Status status) const {
+void Coordinator::Fail(const Turn& turn, const Origin& origin, absl::Status status) {
+  if (origin.forwarded_by && absl::IsInvalidArgument(status)) ++forwards_refused_;
   Reply(turn, origin, {.status = std::move(status)});
 }
 

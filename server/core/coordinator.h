@@ -37,7 +37,7 @@ class Coordinator {
       : limits_(limits), replica_(replica), next_op_(first_op) {}
 
   void Begin(const Turn& turn, Origin origin, Call call, Micros deadline);
-  void Refuse(const Turn& turn, const Origin& origin, absl::Status status) const {
+  void Refuse(const Turn& turn, const Origin& origin, absl::Status status) {
     Fail(turn, origin, std::move(status));
   }
   void Resume(const Turn& turn, OpId op);  // the row of a write is in hand
@@ -58,6 +58,8 @@ class Coordinator {
   // An operation with a lower number than `op` has not ended.
   bool AnyBefore(OpId op) const;
   size_t calls_in_flight() const { return ops_.size() - lingering_; }
+  // Calls that a peer forwarded and that were wrong.
+  uint64_t forwards_refused() const { return forwards_refused_; }
   size_t timers() const { return alarms_.size(); }
 
  private:
@@ -130,7 +132,7 @@ class Coordinator {
   // coordinator.cc
   void Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline);
   void Reply(const Turn& turn, const Origin& origin, CallResult result) const;
-  void Fail(const Turn& turn, const Origin& origin, absl::Status status) const;
+  void Fail(const Turn& turn, const Origin& origin, absl::Status status);
   void OnTimer(const Turn& turn, OpId id);
   template <typename T>
   T* Find(OpId id) {
@@ -161,6 +163,7 @@ class Coordinator {
   std::vector<OpId> waiting_for_clock_;
   std::deque<OpId> lingerers_;  // in the order of their replies; some ended
   size_t lingering_ = 0;
+  uint64_t forwards_refused_ = 0;
   bool draining_ = false;
   LatencyQuantile fetch_latency_;
   ReplicaRangesCache ranges_;

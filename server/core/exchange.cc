@@ -188,7 +188,7 @@ bool Exchange::ComparesRowsWithAnother(const Turn& turn, NodeId than) const {
 // Own sums first; with these the peer is asked.
 void Exchange::AskSums(const Turn& turn) {
   Work& work = *work_;
-  const size_t count = std::min(work.frontier.size(), kSlicesPerMessage);
+  const size_t count = std::min(work.frontier.size(), peer::CompareSums::kSlicesMax);
   work.asked.assign(work.frontier.begin(), work.frontier.begin() + static_cast<ptrdiff_t>(count));
   work.frontier.erase(work.frontier.begin(), work.frontier.begin() + static_cast<ptrdiff_t>(count));
   turn.out.sum_reads.push_back({.asked_by = turn.self, .op = NewOp(turn), .slices = work.asked});

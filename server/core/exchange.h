@@ -91,7 +91,6 @@ class Exchange {
   static constexpr int kLooksMax = 10;                // while the rows of either are compared with another
   static constexpr int kRoundsMax = 4;                // that someone waits for, while writes go on
   static constexpr size_t kWaitingMax = 64;
-  static constexpr size_t kSlicesPerMessage = 256;
   static constexpr int kLeafBits = 48;  // a leaf of the tree is this many bits of tokens wide
   static constexpr int kFanoutBits = 4;
 

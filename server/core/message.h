@@ -88,6 +88,7 @@ struct Slice {
   Token end;
 };
 struct CompareSums {
+  static constexpr size_t kSlicesMax = 256;
   std::vector<Slice> slices;
   std::vector<RowHash> sums;  // of the sender's rows, one a slice
 };

@@ -44,6 +44,10 @@ class Node {
   const NodeLimits& limits() const { return config_.limits; }
   // To be made durable after a drain: nothing is minted any more.
   ActorState CleanState() const { return replica_.clock().CleanState(); }
+  // Well-formed nonsense.
+  uint64_t peer_messages_refused() const {
+    return replica_.stores_refused() + coordinator_.forwards_refused();
+  }
   const Replica& replica() const { return replica_; }
   const Exchange& exchange() const { return exchange_; }
   const Handoff& handoff() const { return handoff_; }

@@ -36,8 +36,10 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   const auto answer = [&](absl::StatusCode code) {
     turn.Send(input.from, input.message.op, peer::StoreReply{code});
   };
-  if (const absl::StatusCode code = CheckStore(turn, store); code != absl::StatusCode::kOk)
+  if (const absl::StatusCode code = CheckStore(turn, store); code != absl::StatusCode::kOk) {
+    if (code == absl::StatusCode::kInvalidArgument) ++stores_refused_;
     return answer(code);
+  }
   RowKeyParts parts;
   ParseRowKey(store.row_key, parts);
   const ConflictRule rule = turn.view->Keyspace(parts.keyspace)->conflict;
@@ -55,7 +57,10 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
     const absl::StatusOr<CutRecord> both =
         store.hint_for ? MergeAtCuts({row->latest}, {store.record}, rule)
                        : MergeAtCuts(AtCut(row->latest), {store.record, store.cut}, rule);
-    if (!both.ok()) return answer(both.status().code());
+    if (!both.ok()) {
+      ++stores_refused_;
+      return answer(both.status().code());
+    }
     merged = store.hint_for ? both->record : Collected(both->record, cuts_.all);
     if (!store.hint_for && IsEmptyRecord(merged)) merged = nullptr;
   }

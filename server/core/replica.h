@@ -72,6 +72,8 @@ class Replica {
   // By node, hints that were erased: delivered. Rising numbers.
   const std::map<NodeId, uint64_t>& hints_delivered() const { return hints_delivered_; }
   uint64_t hints_refused() const { return hints_refused_; }  // at the limit
+  // Stores that no peer in its right mind asks for.
+  uint64_t stores_refused() const { return stores_refused_; }
   // What was on disk before this life.
   void CountHint(const std::string& hint_key, const RecordBytes& record) { Count(hint_key, nullptr, record); }
   void ForgetHintCount(NodeId node);  // none was found on disk
@@ -111,6 +113,7 @@ class Replica {
   uint64_t hints_refused_ = 0;
   uint64_t data_hints_ = 0;
   uint64_t hint_commits_ = 0;  // on their way to disk
+  uint64_t stores_refused_ = 0;
   bool filling_ = false;
   Cuts cuts_;
   RowTable rows_;

@@ -120,6 +120,7 @@ void Lane::Publish() {
   const ExchangeCounters& counters = exchange.counters();
   const auto set = [](auto& to, auto value) { to.store(value, std::memory_order_relaxed); };
   set(runtime_.stats.calls_in_flight, node_.calls_in_flight());
+  set(runtime_.stats.peer_messages_refused, node_.peer_messages_refused());
   set(runtime_.stats.ranges_compared, counters.ranges_compared);
   set(runtime_.stats.records_compared, counters.records_compared);
   set(runtime_.stats.records_sent, counters.records_sent);

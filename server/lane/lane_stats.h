@@ -57,6 +57,7 @@ struct LaneStats {
   std::atomic<uint64_t> hints_refused = 0;
   std::atomic<bool> hints_counted = false;  // what was on disk at the start is in hints_held
   std::atomic<uint64_t> calls_in_flight = 0;
+  std::atomic<uint64_t> peer_messages_refused = 0;  // well-formed nonsense
   // Anti-entropy, as in ExchangeCounters.
   std::atomic<uint64_t> exchange_rounds = 0;
   std::atomic<bool> exchange_busy = false;

@@ -70,7 +70,10 @@ bool GoodSpan(const std::string& after, const std::string& end) {
   return after.size() <= kRowKeyBytesMax + 1 && end.size() <= kRowKeyBytesMax + 1 && after < end;
 }
 
-peer::CompareSums ToCompareSums(const v1::CompareSums& from) {
+absl::StatusOr<peer::CompareSums> ToCompareSums(const v1::CompareSums& from) {
+  if (static_cast<size_t>(from.slices_size()) > peer::CompareSums::kSlicesMax) {
+    return Refused("too many sums to compare");
+  }
   peer::CompareSums to;
   to.slices.reserve(static_cast<size_t>(from.slices_size()));
   to.sums.reserve(static_cast<size_t>(from.slices_size()));
@@ -84,6 +87,7 @@ peer::CompareSums ToCompareSums(const v1::CompareSums& from) {
 absl::StatusOr<peer::CompareRows> ToCompareRows(v1::CompareRows&& from) {
   peer::CompareRows to = {std::move(*from.mutable_after()), std::move(*from.mutable_end())};
   if (!GoodSpan(to.after, to.end)) return Refused("rows to compare end before they begin");
+  if (static_cast<size_t>(from.rows_size()) > ScanCall::kRowsMax) return Refused("too many rows to compare");
   to.rows.reserve(static_cast<size_t>(from.rows_size()));
   for (v1::RowDigest& row : *from.mutable_rows()) {
     const std::string& last = to.rows.empty() ? to.after : to.rows.back().row_key;
@@ -246,9 +250,12 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       message.body = *std::move(reply);
       return message;
     }
-    case v1::PeerMessage::kCompareSums:
-      message.body = ToCompareSums(from.compare_sums());
+    case v1::PeerMessage::kCompareSums: {
+      absl::StatusOr<peer::CompareSums> sums = ToCompareSums(from.compare_sums());
+      if (!sums.ok()) return sums.status();
+      message.body = *std::move(sums);
       return message;
+    }
     case v1::PeerMessage::kCompareSumsReply: {
       const v1::CompareSumsReply& reply = from.compare_sums_reply();
       message.body = peer::CompareSumsReply{
@@ -265,6 +272,8 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
       v1::CompareRowsReply& reply = *from.mutable_compare_rows_reply();
       peer::CompareRowsReply to = {static_cast<absl::StatusCode>(reply.code()),
                                    std::move(*reply.mutable_covered_to())};
+      if (static_cast<size_t>(reply.wanted_size()) > ScanCall::kRowsMax)
+        return Refused("too many rows wanted");
       for (std::string& row_key : *reply.mutable_wanted()) to.wanted.push_back(std::move(row_key));
       if (absl::Status status = ToRows(*reply.mutable_rows(), to.rows); !status.ok()) return status;
       to.cut = reply.cut();

@@ -31,6 +31,9 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
       StartWrite(&welcome_);
       return StartRead(&frame_);
     }
+    if (NodeId{frame_.from()} != from_ || frame_.cluster_id() != cluster_id_) {
+      return End(Refused(absl::FailedPreconditionError("a frame speaks for another node than its link")));
+    }
     Deliver();
     StartRead(&frame_);
   }
@@ -68,6 +71,7 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
       return absl::FailedPreconditionError("node " + ToString(from) + " is no other member of this cluster");
     }
     from_ = from;
+    cluster_id_ = frame_.cluster_id();
     welcome_.set_node(backend_.self.value);
     return absl::OkStatus();
   }
@@ -89,7 +93,8 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
   }
 
   Backend& backend_;
-  NodeId from_;
+  NodeId from_;  // zero until it is introduced
+  uint64_t cluster_id_ = 0;
   v1::Frame frame_;
   v1::LinkWelcome welcome_;
 };

@@ -63,6 +63,12 @@ class PeerInput(ClusterTest):
         self.assertEqual(self.refused(), 9)
         self.assertEqual([welcome.node for welcome in self.link(self.frame())], [self.self_id])
 
+    def test_a_link_speaks_for_whom_it_was_introduced(self):
+        store = peer_pb2.PeerMessage(op=1, store=peer_pb2.StoreRow(row_key=self.row_key(b"key"), record=b"r"))
+        for fields in ({"cluster_id": self.cluster_id ^ 1}, {"from": STRANGER}, {"from": self.self_id}):
+            self.assert_status(PRECONDITION, "frame", self.link, self.frame(), self.frame([store], **fields))
+        self.assertEqual(self.refused(), 3)
+
     def test_garbled_messages_of_a_member(self):
         message = peer_pb2.PeerMessage
         store = peer_pb2.StoreRow
@@ -80,6 +86,13 @@ class PeerInput(ClusterTest):
             message(op=1, fetch=peer_pb2.FetchRow(row_key=b"k" * 100_000)),
             message(op=1, fetch_page=peer_pb2.FetchPage(after=b"b", end=b"a")),
             message(op=1, fetch_page_reply=page),
+            message(op=1, compare_sums=peer_pb2.CompareSums(slices=[peer_pb2.Slice(keyspace_id=1)] * 257)),
+            message(op=1, compare_rows=peer_pb2.CompareRows(after=b"b", end=b"a")),
+            message(op=1, compare_rows=peer_pb2.CompareRows(after=b"", end=b"\xff", rows=[
+                peer_pb2.RowDigest(row_key=each) for each in sorted(self.row_key(b"%d" % i) for i in range(1001))])),
+            message(op=1, compare_rows=peer_pb2.CompareRows(after=b"", end=b"\xff", rows=[
+                peer_pb2.RowDigest(row_key=good), peer_pb2.RowDigest(row_key=good)])),
+            message(op=1, compare_rows_reply=peer_pb2.CompareRowsReply(wanted=[good] * 1001)),
         ]
         self.link(self.frame(), self.frame(garbled))
         wait_until("they are counted", lambda: self.refused() >= len(garbled))
@@ -107,8 +120,23 @@ class PeerInput(ClusterTest):
                 message(op=op, forward=peer_pb2.ForwardCall(timeout_ms=0, delete=kv_pb2.DeleteRequest(key=b"k" * 5000))),
             ]
         self.link(self.frame(), self.frame(odd, layout_epoch=2**64 - 1), self.frame(odd, layout_epoch=0))
-        wait_until("they were taken in", lambda: self.node.metric("gyre_peer_messages_received_total") >= 2 * len(odd))
+        # Of each operation, on each link: two stores, the two calls, and the page that is too long to be one.
+        wait_until("what is no late answer is counted", lambda: self.refused() >= 2 * 4 * 5)
+        self.assertEqual(self.refused(), 2 * 4 * 5)
         self.node.put(b"kept", b"v", w=kv_pb2.Replicas(count=3))
+
+    def test_forwarded_calls_with_contexts_that_are_wrong(self):
+        context = self.node.get(b"kept").context
+        calls = [
+            {"put": kv_pb2.PutRequest(key=b"another", value=b"v", context=context)},
+            {"put": kv_pb2.PutRequest(key=b"kept", value=b"v", context=context[:-1] + bytes([context[-1] ^ 1]))},
+            {"put": kv_pb2.PutRequest(key=b"kept", value=b"v", context=b"c" * 100_000)},
+            {"delete": kv_pb2.DeleteRequest(key=b"another", context=context)},
+        ]
+        messages = [peer_pb2.PeerMessage(op=1, forward=peer_pb2.ForwardCall(timeout_ms=1000, **call)) for call in calls]
+        self.link(self.frame(), self.frame(messages))
+        wait_until("they are counted", lambda: self.refused() >= len(calls))
+        self.assertEqual(self.refused(), len(calls))
 
     def test_rows_of_what_does_not_exist(self):
         record = self.node.admin.NodeDump(admin_pb2.NodeDumpRequest(key=b"kept"), timeout=10).record

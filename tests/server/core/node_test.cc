@@ -410,6 +410,44 @@ TEST_F(NodeTest, ADrainingNodeRefusesClientsAndFinishesWhatIsUnderWay) {
   EXPECT_TRUE(node->CleanState().clean);
 }
 
+TEST_F(NodeTest, NonsenseOfPeersIsRefusedAndCounted) {
+  VersionVector future;
+  future.Add({{kB.value, 1}, CounterOfMillis(kWallMs + 3'600'000)});
+  const auto forward = [&](std::string context) {
+    Answer(kB, 5, peer::Forward{PutCall{.key = "k", .context = std::move(context)}, Seconds(1)});
+    // What the context claims is asked of the others, who know nothing of it.
+    for (const Outbox::Send& send : Sent()) {
+      if (std::holds_alternative<peer::FetchRow>(send.message.body)) {
+        Answer(send.to, send.message.op, peer::FetchReply{});
+      } else {
+        sent.push_back(send);
+      }
+    }
+    EXPECT_EQ(std::get<peer::ForwardReply>(Sent().at(0).message.body).result.status.code(),
+              absl::StatusCode::kInvalidArgument);
+  };
+  const auto store = [&](peer::StoreRow row, absl::StatusCode code) {
+    Answer(kB, 5, std::move(row));
+    EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, code);
+  };
+  const RecordBytes good = Encoded(RecordOf("v", kB, 1));
+  const RecordBytes garbled = std::make_shared<const std::string>("garbled");
+  forward(EncodeContext({}, kDefault, "another"));
+  EXPECT_EQ(node->peer_messages_refused(), 1u);
+  forward(EncodeContext({.seen = future}, kDefault, "k"));
+  EXPECT_EQ(node->peer_messages_refused(), 2u);
+  store({.row_key = RowKeyOf("k"), .record = garbled}, absl::StatusCode::kDataLoss);
+  EXPECT_EQ(node->peer_messages_refused(), 3u);
+  store({.row_key = RowKeyOf("k"), .record = good, .hint_for = NodeId{99}},
+        absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(node->peer_messages_refused(), 4u);
+  EXPECT_TRUE(OnDisk("k").versions.empty());
+  // A late answer is no nonsense.
+  Answer(kB, 77, peer::StoreReply{});
+  Answer(kB, 77, peer::FetchReply{});
+  EXPECT_EQ(node->peer_messages_refused(), 4u);
+}
+
 TEST_F(NodeTest, BeforeThereIsALayoutNothingIsServed) {
   node.emplace(Node::Config{.self = kA}, ActorClock(kA.value, std::nullopt, kWallMs));
   Call(kPut);
