@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "ring/ring.h"
 #include "ring/token.h"
 #include "server/core/layout.h"
 
@@ -50,10 +51,20 @@ struct Ballot {
 
 namespace control {
 
+// The newest heartbeat that the sender heard of a member, and whether it waited in vain for a later one.
+struct Beat {
+  NodeId node;
+  uint64_t generation = 0;
+  uint64_t heartbeat = 0;
+  bool suspect = false;
+  bool operator==(const Beat&) const = default;
+};
 struct Hello {
   static constexpr size_t kKnownMax = 256;  // a node that knows more tells of the others in later ones
+  static constexpr size_t kBeatsMax = Ring::kMembersMax;
   int bootstrap_expect = 0;
   std::vector<NodeInfoValue> known;  // the sender first
+  std::vector<Beat> beats;           // of the other members
   uint64_t layout_epoch = 0;
   uint64_t layout_digest = 0;
   bool answer_wanted = false;
