@@ -34,6 +34,7 @@ NodeStatus NodeOf(const v1::Node& wire) {
           .zone = wire.zone(),
           .weight = wire.weight(),
           .state = StateName(wire.state()),
+          .state_ms = wire.state_ms(),
           .member = wire.member(),
           .tokens = {wire.tokens().begin(), wire.tokens().end()},
           .keys = wire.facts().keys(),

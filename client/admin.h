@@ -24,7 +24,8 @@ struct NodeStatus {
   std::string address;  // HOST:PORT for clients; empty: not known yet
   std::string zone;
   uint32_t weight = 0;
-  std::string state;  // "up", "suspect" or "down", as the asked node sees it
+  std::string state;      // "up", "suspect" or "down", as the asked node sees it
+  uint64_t state_ms = 0;  // for how long it has been up, or has not been
   bool member = false;
   std::vector<uint64_t> tokens;
   double owned = 0;       // fraction of the ring

@@ -24,6 +24,8 @@
 namespace gyre {
 namespace {
 
+void Log(const std::string& sentence) { spdlog::info("{}", sentence); }
+
 uint64_t RandomSeed() {
   uint64_t seed = 0;
   return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed : 1;
@@ -198,8 +200,10 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
                      const control::Message& message) { teller_.Tell(address, message); },
       .new_view = [this](std::shared_ptr<const View> view) { Joined(std::move(view)); },
       .known =
-          [this](const ClusterState::Known& known) {
-            if (const std::shared_ptr<const View> view = state_.view()) links_.Update(*view, known);
+          [this](const ClusterState::Known& known, const std::vector<NodeId>& suspects) {
+            const std::shared_ptr<const View> view = state_.view();
+            if (view == nullptr) return;
+            for (const std::string& sentence : links_.Update(*view, known, suspects)) Log(sentence);
           },
       .facts =
           [this] {
@@ -216,7 +220,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
                                   .filling = lane_stats_.filling,
                                   .version = std::string(kGyredVersion)};
           },
-      .log = [](const std::string& sentence) { spdlog::info("{}", sentence); },
+      .log = Log,
   };
 }
 
@@ -255,7 +259,8 @@ absl::Status RunningNode::Serve() {
                 Runtime{clock_, network_, disk_, lane_stats_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
   network_.SetControl(&*control_);
-  AddNodeMetrics(metrics_, {counters_, lane_stats_, disk_, *engine_, state_});
+  AddNodeMetrics(metrics_, {counters_, lane_stats_, disk_, *engine_, state_,
+                            [this](Liveness::State state) { return links_.Count(state); }});
   backend_.emplace(Backend{.self = identity_.node(),
                            .clock = clock_,
                            .lane = inbox_,
@@ -267,7 +272,7 @@ absl::Status RunningNode::Serve() {
                            .lane_stats = lane_stats_,
                            .calls_in_flight_max = config_.limits.requests_in_flight,
                            .incoming_link = [this](NodeId from, bool open) { links_.Incoming(from, open); },
-                           .linked = [this](NodeId node) { return links_.Up(node); },
+                           .liveness = [this](NodeId node) { return links_.LivenessOf(node); },
                            .stats = [this] { return metrics_.Values(); }});
   auto servers = RpcServers::Start(
       *backend_, {config_.listen.client, config_.listen.peer, grpc::InsecureServerCredentials()});

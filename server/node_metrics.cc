@@ -87,6 +87,14 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   });
   gauge("gyre_nodes_known", "Nodes that were heard of, this one included.",
         [&state] { return state.known()->size(); });
+  const auto peers = [&](const char* name, Liveness::State wanted) {
+    metrics.AddCallback(
+        Metrics::Kind::kGauge, "gyre_peers", "Other members, by what this node thinks of them.",
+        [count = parts.peers, wanted] { return static_cast<double>(count(wanted)); }, {{"state", name}});
+  };
+  peers("up", Liveness::State::kUp);
+  peers("suspect", Liveness::State::kSuspect);
+  peers("down", Liveness::State::kDown);
 }
 
 }  // namespace gyre

@@ -1,10 +1,14 @@
 // Which of a node's numbers are shown at /metrics, and by what name.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+
 #include "server/lane/cluster_state.h"
 #include "server/lane/commit_thread.h"
 #include "server/lane/lane_stats.h"
 #include "server/metrics.h"
+#include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
 #include "storage/engine.h"
 
@@ -17,6 +21,7 @@ struct MeasuredParts {
   CommitThread& disk;
   Engine& engine;
   ClusterState& state;
+  std::function<size_t(Liveness::State)> peers;  // how many other members are in it
 };
 void AddNodeMetrics(Metrics& metrics, MeasuredParts parts);
 

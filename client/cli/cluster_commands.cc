@@ -41,6 +41,7 @@ Json NodeJson(const NodeStatus& node) {
           {"zone", node.zone},
           {"weight", node.weight},
           {"state", node.state},
+          {"state_ms", node.state_ms},
           {"member", node.member},
           {"tokens", node.tokens.size()},
           {"owned", node.owned},
@@ -70,6 +71,13 @@ void PrintStableCut(Session& session, const StableCutInfo& cut) {
   session.Print(text);
 }
 
+// "up", "up, filling", "down 12s".
+std::string StateText(const NodeStatus& node) {
+  std::string text = node.state;
+  if (node.member && node.state != "up") text += " " + std::to_string(node.state_ms / 1000) + "s";
+  return node.filling ? text + ", filling" : text;
+}
+
 void Status(Session& session) {
   const auto info = session.Admin().ClusterStatus();
   if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
@@ -89,9 +97,9 @@ void Status(Session& session) {
   std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED",
                                                  "KEYS", "COLLECTIBLE", "BYTES", "HINTS HELD", "OWED"}};
   for (const NodeStatus& node : info->nodes) {
-    rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone,
-                    node.filling ? node.state + ", filling" : node.state, std::to_string(node.tokens.size()),
-                    Percent(node.owned), std::to_string(node.keys), std::to_string(node.collectible),
+    rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, StateText(node),
+                    std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
+                    std::to_string(node.collectible),
                     std::to_string(node.bytes), std::to_string(node.hints_held),
                     std::to_string(node.hints_owed)});
   }

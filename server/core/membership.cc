@@ -1,9 +1,8 @@
-// Membership: what is admitted, what each message does, gossip, and layouts becoming active.
+// Membership: what is admitted, what each message does, and layouts becoming active.
 #include "server/core/membership.h"
 
 #include <algorithm>
 #include <cassert>
-#include <set>
 #include <utility>
 
 #include "server/core/membership_codec.h"
@@ -48,6 +47,7 @@ Membership::Membership(Config config, const std::map<std::string, std::string>& 
     : config_(std::move(config)),
       book_(config_.self),
       formation_(config_.self.id, config_.bootstrap_expect),
+      detector_(config_.self.id, config_.random_seed),
       random_state_(config_.random_seed ^ config_.self.id.value) {
   assert(config_.bootstrap_expect >= 1);
   *status = Load(persisted);
@@ -180,76 +180,6 @@ void Membership::Form(Now now, MembershipOutbox& out) {
   }
   const std::optional<Layout> first = formation_.Formed();
   if (first && Install(now, {self(), book_.self().peer_address}, *first, out)) Announce(out);
-}
-
-control::Hello Membership::MakeHello(bool answer_wanted) {
-  return {.bootstrap_expect = config_.bootstrap_expect,
-          .known = book_.NextToTell(control::Hello::kKnownMax),
-          .layout_epoch = epoch(),
-          .layout_digest = view_ ? view_->digest : 0,
-          .answer_wanted = answer_wanted};
-}
-
-void Membership::Gossip(Now now, MembershipOutbox& out) {
-  gossip_at_ = now.steady + config_.gossip_interval;
-  facts_.layout_epoch = epoch();
-  book_.Beat(now.steady, facts_);
-  if (book_.TakeChanged()) {
-    std::vector<NodeInfoValue> nodes;
-    for (const auto& [id, info] : book_.nodes()) nodes.push_back(info);
-    out.persists.push_back({Key("known"), EncodeNodes(nodes)});
-  }
-  std::set<std::string> greeted = {book_.self().peer_address};
-  const control::Hello hello = MakeHello(/*answer_wanted=*/false);
-  for (const auto& [id, info] : book_.nodes()) {
-    if (greeted.insert(info.peer_address).second) SendTo({id, info.peer_address}, hello, out);
-  }
-  for (const std::string& seed : config_.seeds) {
-    if (greeted.insert(seed).second) SendTo({NodeId{}, seed}, MakeHello(/*answer_wanted=*/true), out);
-  }
-  if (view_) return;
-  if (formation_.promise()) {
-    for (const NodeInfoValue& node : formation_.promise()->nodes) {
-      const std::string* const address = book_.PeerAddressOf(node.id);
-      if (node.id != self() && address != nullptr) SendTo({node.id, *address}, *formation_.promise(), out);
-    }
-  }
-  if (const std::string obstacle = this->obstacle(); obstacle != obstacle_said_) {
-    out.log.push_back(obstacle);
-    obstacle_said_ = obstacle;
-  }
-}
-
-void Membership::Receive(Now now, Sender from, const control::Hello& hello, MembershipOutbox& out) {
-  if (hello.known.empty() || hello.known.front().id != from.id) return;
-  const auto known = book_.nodes().find(from.id);
-  if (known != book_.nodes().end() && known->second.generation > hello.known.front().generation) {
-    LogOncePerMinute(now, from.id,
-                     "Dropped a message of an older process of node " + ToString(from.id) + " at " +
-                         from.address +
-                         ": if it goes on, two processes have the same data; stop one of them.",
-                     out);
-    return;
-  }
-  const size_t told = std::min(hello.known.size(), control::Hello::kKnownMax);
-  for (size_t i = 0; i < told; ++i) book_.Merge(now.steady, hello.known[i], /*forming=*/!view_);
-  if (!view_ && book_.nodes().contains(from.id)) formation_.HeardExpect(from.id, hello.bootstrap_expect);
-  if (book_.full()) {
-    LogOncePerMinute(now, from.id, "The list of known nodes is full: further nodes are not found.", out);
-  }
-  if (hello.layout_epoch < epoch()) {
-    SendTo(from, control::LayoutPush{view_->layout}, out);
-  } else if (hello.layout_epoch > epoch()) {
-    SendTo(from, control::LayoutWanted{}, out);
-  } else if (view_ && hello.layout_digest != view_->digest) {
-    LogOncePerMinute(now, from.id,
-                     "Node " + ToString(from.id) + " at " + from.address + " has another layout of epoch " +
-                         std::to_string(epoch()) +
-                         ": two were chosen, which must never happen. Stop one of the nodes " +
-                         "and report this with the log of both.",
-                     out);
-  }
-  if (hello.answer_wanted) SendTo(from, MakeHello(/*answer_wanted=*/false), out);
 }
 
 void Membership::Receive(Now, Sender from, const control::FormationPromise& promise, MembershipOutbox&) {

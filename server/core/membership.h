@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/failure_detector.h"
 #include "server/core/layout.h"
 #include "server/core/membership_book.h"
 #include "server/core/membership_change.h"
@@ -63,8 +64,7 @@ class Membership {
     NodeInfoValue self;  // heartbeat and facts are filled in here; the generation is raised if it must be
     std::vector<std::string> seeds;  // peer addresses; may name this node, or nobody
     int bootstrap_expect = 1;        // at least 1
-    uint64_t random_seed = 0;        // jitter of ballots
-    Micros gossip_interval = Seconds(1);
+    uint64_t random_seed = 0;        // jitter of ballots, and whom to gossip to
   };
   // `persisted`: what Persist wrote in earlier lives, by key. When that cannot be read `*status` is DATA_LOSS
   // (or UNIMPLEMENTED, if a later version wrote it), and this object is good for nothing.
@@ -86,6 +86,8 @@ class Membership {
   const std::map<NodeId, NodeInfoValue>& known() const { return book_.nodes(); }
   // When a node was last heard of (a heartbeat newer than before); nullopt: never in this life.
   std::optional<Micros> last_heard(NodeId node) const { return book_.last_heard(node); }
+  // Which members this node was not told of for too long. It steers routing only.
+  const FailureDetector& detector() const { return detector_; }
   // What keeps the cluster from forming; empty once it has.
   std::string obstacle() const { return view_ ? "" : formation_.Obstacle(book_.nodes()); }
 
@@ -111,8 +113,6 @@ class Membership {
   bool Admit(Now now, const control::Message& message, MembershipOutbox& out);
   void Settle(Now now, MembershipOutbox& out);
   void Form(Now now, MembershipOutbox& out);
-  void Gossip(Now now, MembershipOutbox& out);
-  control::Hello MakeHello(bool answer_wanted);
   bool Install(Now now, Sender from, const Layout& layout, MembershipOutbox& out);
   void Announce(MembershipOutbox& out);
   bool IsMyVote(Now now, Sender from, LayoutBase base, MembershipOutbox& out);
@@ -130,6 +130,13 @@ class Membership {
   void Receive(Now now, Sender from, const control::LayoutPush& push, MembershipOutbox& out);
   void Receive(Now now, Sender from, const control::LayoutWanted& wanted, MembershipOutbox& out);
 
+  // Gossip (membership_gossip.cc).
+  void Gossip(Now now, MembershipOutbox& out);
+  void TellSome(Now now, MembershipOutbox& out);
+  void TellPromise(MembershipOutbox& out);
+  void GreetSeeds(Now now, MembershipOutbox& out);
+  control::Hello MakeHello(bool answer_wanted);
+
   // Proposing (membership_propose.cc).
   void Propose(Now now, MembershipOutbox& out);
   void AskVoters(Now now, MembershipOutbox& out);
@@ -143,6 +150,8 @@ class Membership {
   Config config_;
   AddressBook book_;
   Formation formation_;
+  FailureDetector detector_;
+  uint64_t watched_epoch_ = 0;  // whose members detector_ watches; 0: none yet
   NodeFactsValue facts_;
   std::shared_ptr<const View> view_;
   AcceptorState acceptor_;  // for view_'s successor
@@ -156,6 +165,7 @@ class Membership {
 
   std::deque<control::Body> to_self_;  // a node talks to itself as to others; handled before a method returns
   Micros gossip_at_;
+  Micros greet_at_;  // seeds
   std::string obstacle_said_;
   absl::flat_hash_map<NodeId, Micros> said_at_;  // about whom the log was told, in the last minute
 };

@@ -58,7 +58,7 @@ void ControlThread::Loop() {
     membership_.Tick(clock_.Read(), out_);
     Carry(out_);
     state_.SetKnown(membership_.known());
-    hooks_.known(membership_.known());
+    hooks_.known(membership_.known(), membership_.detector().suspects());
   }
   for (auto& [ticket, done] : waiting_)
     done(absl::UnknownError("outcome unknown: this node is shutting down"));
@@ -73,8 +73,7 @@ void ControlThread::Step(Now now, Item item) {
     waiting_[wanted->change.ticket] = std::move(wanted->done);
     membership_.Change(now, std::move(wanted->change), out_);
   }
-  // LayoutWantedSomewhere: the tick that follows every item says hello when it is due, which is at most a
-  // second away.
+  // LayoutWantedSomewhere: the tick that follows every item says hello when it is due, which is soon.
 }
 
 // A decision that is not durable is not told: while the disk refuses, membership stands still.

@@ -29,8 +29,9 @@ class ControlThread {
   struct Hooks {
     std::function<void(const std::string& to_address, const control::Message& message)> tell;
     std::function<void(std::shared_ptr<const View> view)> new_view;  // in order of their epochs
-    std::function<void(const ClusterState::Known& known)> known;     // after every round
-    std::function<NodeFactsValue()> facts;                           // what this node says of itself
+    // After every round: who there is, and (sorted by id) who of the members is suspected.
+    std::function<void(const ClusterState::Known& known, const std::vector<NodeId>& suspects)> known;
+    std::function<NodeFactsValue()> facts;  // what this node says of itself
     std::function<void(const std::string& sentence)> log;
   };
   // What membership persisted in earlier lives must have been given to `membership` already.
@@ -38,7 +39,7 @@ class ControlThread {
   ~ControlThread() { Stop(); }
 
   void Receive(control::Message message) { inbox_.Push(std::move(message)); }
-  // A peer knows a newer layout. The next gossip, at most a second away, tells who has it and fetches it.
+  // A peer knows a newer layout. The next rounds of gossip find who has it, and fetch it.
   void WantLayout() { inbox_.Push(LayoutWantedSomewhere{}); }
 
   // Asks for a change of the layout; `done` is called once, on the control thread: the view that has it, or

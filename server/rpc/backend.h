@@ -13,6 +13,7 @@
 #include "server/lane/inbox.h"
 #include "server/lane/lane_stats.h"
 #include "server/rpc/calls.h"
+#include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
 
 namespace gyre {
@@ -30,7 +31,7 @@ struct Backend {
   LaneStats& lane_stats;
   size_t calls_in_flight_max = 0;                        // of one session
   std::function<void(NodeId, bool open)> incoming_link;  // a peer's link to this node was opened or ended
-  std::function<bool(NodeId)> linked;                    // whether a node has a live link
+  std::function<Liveness(NodeId)> liveness;              // what this node thinks of one
   std::function<std::map<std::string, double>()> stats;  // counters by their name at /metrics
 };
 

@@ -114,6 +114,10 @@ control::Hello ToHello(const v1::Hello& from) {
                           .layout_digest = from.layout_digest(),
                           .answer_wanted = from.answer_wanted()};
   for (const v1::NodeInfo& info : from.known()) hello.known.push_back(ToInfo(info));
+  hello.beats.reserve(static_cast<size_t>(from.beats_size()));
+  for (const v1::Beat& beat : from.beats()) {
+    hello.beats.push_back({NodeId{beat.node()}, beat.generation(), beat.heartbeat(), beat.suspect()});
+  }
   return hello;
 }
 
@@ -178,6 +182,13 @@ struct ToWire {
     hello.set_layout_digest(from.layout_digest);
     hello.set_answer_wanted(from.answer_wanted);
     for (const NodeInfoValue& info : from.known) FromInfo(info, *hello.add_known());
+    for (const control::Beat& beat : from.beats) {
+      v1::Beat& out = *hello.add_beats();
+      out.set_node(beat.node.value);
+      out.set_generation(beat.generation);
+      out.set_heartbeat(beat.heartbeat);
+      out.set_suspect(beat.suspect);
+    }
   }
   void operator()(const control::FormationPromise& from) const {
     to.mutable_promise()->set_bootstrap_expect(static_cast<uint32_t>(from.bootstrap_expect));

@@ -21,18 +21,25 @@ Micros RetryAfter(int failures) {
 
 PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
                      std::shared_ptr<grpc::ChannelCredentials> credentials)
-    : self_(self), clock_(clock), lane_(lane), counters_(counters), credentials_(std::move(credentials)) {}
+    : self_(self),
+      clock_(clock),
+      started_(clock.Read().steady),
+      lane_(lane),
+      counters_(counters),
+      credentials_(std::move(credentials)) {}
 
-void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
+std::vector<std::string> PeerLinks::Update(const View& view, const ClusterState::Known& known,
+                                           const std::vector<NodeId>& suspects) {
   const Micros now = clock_.Read().steady;
+  std::vector<std::string> log;
   absl::MutexLock lock(&mutex_);
-  if (stopped_) return;
+  if (stopped_) return log;
   cluster_id_ = view.layout.cluster_id;
   std::erase_if(ending_, [](const auto& link) { return link->ended(); });
   for (const Member& member : view.layout.members) {
     const auto info = known.find(member.id);
     if (member.id == self_ || info == known.end() || info->second.peer_address.empty()) continue;
-    Peer& peer = peers_[member.id];
+    Peer& peer = PeerOf(member.id);
     if (peer.link != nullptr && peer.address != info->second.peer_address) peer.link->Cancel();  // it moved
     if (peer.link != nullptr && peer.link->up()) peer.failures = 0;
     if (peer.link != nullptr && peer.link->ended()) {
@@ -41,6 +48,9 @@ void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
     }
     peer.address = info->second.peer_address;
     if (peer.link == nullptr && now >= peer.retry_at) OpenLink(member.id, peer);
+    peer.suspected = std::ranges::binary_search(suspects, member.id);
+    TellLane(member.id, peer);
+    if (std::exchange(peer.logged, peer.state) != peer.state) log.push_back(Sentence(member.id, peer));
   }
   for (auto it = peers_.begin(); it != peers_.end();) {
     const auto next = std::next(it);
@@ -51,6 +61,21 @@ void PeerLinks::Update(const View& view, const ClusterState::Known& known) {
     }
     it = next;
   }
+  return log;
+}
+
+std::string PeerLinks::Sentence(NodeId node, const Peer& peer) {
+  const std::string name = "Node " + ToString(node) + " at " + peer.address;
+  if (peer.state == Liveness::State::kUp) return name + " is up.";
+  if (peer.state == Liveness::State::kDown) return name + " is down: it is neither linked nor heard of.";
+  return name + (peer.suspected ? " is not heard of, although it is linked" : " is not linked any more") +
+         ": it is asked nothing until that has changed.";
+}
+
+PeerLinks::Peer& PeerLinks::PeerOf(NodeId node) {
+  const auto [peer, added] = peers_.try_emplace(node);
+  if (added) peer->second.since = clock_.Read().steady;
+  return peer->second;
 }
 
 void PeerLinks::OpenLink(NodeId node, Peer& peer) {
@@ -61,7 +86,7 @@ void PeerLinks::OpenLink(NodeId node, Peer& peer) {
 void PeerLinks::Incoming(NodeId from, bool open) {
   absl::MutexLock lock(&mutex_);
   if (stopped_) return;
-  Peer& peer = peers_[from];
+  Peer& peer = PeerOf(from);
   peer.incoming += open ? 1 : -1;
   if (open && !peer.address.empty() && (peer.link == nullptr || peer.link->ended())) {
     End(std::move(peer.link));
@@ -77,8 +102,16 @@ void PeerLinks::Settle(NodeId node) {
 }
 
 void PeerLinks::TellLane(NodeId node, Peer& peer) {
-  const bool up = peer.incoming > 0 && peer.link != nullptr && peer.link->up();
-  if (std::exchange(peer.up, up) == up) return;
+  const bool linked = peer.incoming > 0 && peer.link != nullptr && peer.link->up();
+  const bool was_up = peer.state == Liveness::State::kUp;
+  if (linked && !peer.suspected) {
+    peer.state = Liveness::State::kUp;
+  } else {
+    peer.state = linked || !peer.suspected ? Liveness::State::kSuspect : Liveness::State::kDown;
+  }
+  const bool up = peer.state == Liveness::State::kUp;
+  if (up == was_up) return;
+  peer.since = clock_.Read().steady;
   if (up) {
     lane_.Push(PeerUp{node});
   } else {
@@ -106,11 +139,18 @@ void PeerLinks::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batc
   }
 }
 
-bool PeerLinks::Up(NodeId node) const {
-  if (node == self_) return true;
+Liveness PeerLinks::LivenessOf(NodeId node) const {
+  if (node == self_) return {.state = Liveness::State::kUp, .lasting = clock_.Read().steady - started_};
   absl::MutexLock lock(&mutex_);
   const auto peer = peers_.find(node);
-  return peer != peers_.end() && peer->second.up;
+  if (peer == peers_.end()) return {};
+  return {.state = peer->second.state, .lasting = clock_.Read().steady - peer->second.since};
+}
+
+size_t PeerLinks::Count(Liveness::State state) const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<size_t>(
+      std::ranges::count_if(peers_, [&](const auto& peer) { return peer.second.state == state; }));
 }
 
 void PeerLinks::Stop() {

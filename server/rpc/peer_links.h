@@ -1,8 +1,9 @@
 // Peer links: one stream to every other member, over which this node tells it everything about data.
 //
-// A peer is up while this node's link to it is (from its welcome until the stream breaks) and so is its link
-// to this node, over which its answers come; the lane is told of both changes. What is sent while a link is
-// down is dropped: the core counts on no message. Threads: thread-safe.
+// Here it is decided, and here alone, who is asked anything: a peer is up while this node's link to it is
+// (from its welcome until the stream breaks), and so is its link to this node, over which its answers come,
+// and the failure detector does not suspect it. The lane is told when that changes. What is sent while a link
+// is down is dropped: the core counts on no message. Threads: thread-safe.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -16,6 +17,7 @@
 #include "server/lane/cluster_state.h"
 #include "server/lane/inbox.h"
 #include "server/lane/runtime.h"
+#include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
 
 namespace gyre {
@@ -28,22 +30,26 @@ class PeerLinks {
             std::shared_ptr<grpc::ChannelCredentials> credentials);
   ~PeerLinks() { Stop(); }
 
-  // Who the members are and where they live: opens, re-opens and closes links. Called about every second, and
-  // on changes.
-  void Update(const View& view, const ClusterState::Known& known);
+  // Who the members are, where they live and (sorted by id) who of them is suspected: opens, re-opens and
+  // closes links. Called some times a second, and on changes. Returns sentences for the log: whose state is
+  // another one than at the last call.
+  std::vector<std::string> Update(const View& view, const ClusterState::Known& known,
+                                  const std::vector<NodeId>& suspects);
 
   // A peer's link to this node was opened or ended. One that opens shows that the peer is there: this node's
   // own link to it is opened at once.
   void Incoming(NodeId from, bool open);
 
   void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch);
-  bool Up(NodeId node) const;
+  Liveness LivenessOf(NodeId node) const;
+  size_t Count(Liveness::State state) const;  // of the other members
 
   // Cancels all streams and waits for their end. Idempotent.
   void Stop();
 
  private:
   struct Peer;
+  Peer& PeerOf(NodeId node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OpenLink(NodeId node, Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(NodeId node) ABSL_LOCKS_EXCLUDED(mutex_);
   void TellLane(NodeId node, Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -55,11 +61,16 @@ class PeerLinks {
     Micros retry_at;   // not before
     int failures = 0;  // in a row
     int incoming = 0;  // links of the peer to this node; for a moment there may be two
-    bool up = false;   // as the lane was told
+    bool suspected = false;
+    Liveness::State state = Liveness::State::kSuspect;  // the lane was told whether that is kUp
+    Liveness::State logged = Liveness::State::kSuspect;
+    Micros since;  // it is up, or is not
   };
+  static std::string Sentence(NodeId node, const Peer& peer);
 
   const NodeId self_;
   Clock& clock_;
+  const Micros started_;
   Inbox<Input>& lane_;
   RpcCounters& counters_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;

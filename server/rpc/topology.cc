@@ -15,11 +15,25 @@ const NodeInfoValue* Find(const ClusterState::Known& known, NodeId id) {
   return it == known.end() ? nullptr : &it->second;
 }
 
+v1::Node::State StateOf(Liveness::State state) {
+  switch (state) {
+    case Liveness::State::kUp:
+      return v1::Node::UP;
+    case Liveness::State::kSuspect:
+      return v1::Node::SUSPECT;
+    case Liveness::State::kDown:
+      return v1::Node::DOWN;
+  }
+  return v1::Node::DOWN;
+}
+
 }  // namespace
 
 void FillNode(const Backend& backend, NodeId id, const NodeInfoValue* info, v1::Node& node) {
   node.set_id(ToString(id));
-  node.set_state(backend.linked(id) ? v1::Node::UP : v1::Node::DOWN);
+  const Liveness liveness = backend.liveness(id);
+  node.set_state(StateOf(liveness.state));
+  node.set_state_ms(static_cast<uint64_t>(liveness.lasting.value / 1000));
   if (info == nullptr) return;
   node.set_address(info->address);
   node.set_peer_address(info->peer_address);

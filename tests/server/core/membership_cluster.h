@@ -30,6 +30,7 @@ struct SimNode {
   std::unique_ptr<Membership> membership;   // nullptr: down
   uint64_t life = 0;
   int side = 0;                      // of a partition: messages pass within a side only
+  Micros paused_until;               // what comes until then waits, and so do its timers
   std::shared_ptr<const View> view;  // as last handed out
   std::vector<std::string> log;
 };
@@ -72,6 +73,7 @@ class MembershipCluster {
   void StartAll() {
     for (int i = 0; i < size(); ++i) Start(i);
   }
+  void Pause(int i, Micros until) { nodes_[i].paused_until = until; }
   void Crash(int i) {
     nodes_[i].membership.reset();
     ++nodes_[i].life;
@@ -85,6 +87,7 @@ class MembershipCluster {
   NetworkFaults& faults() { return faults_; }
   Micros now() const { return now_; }
   uint64_t digest() const { return digest_; }  // of everything that happened
+  uint64_t sent() const { return sent_; }      // messages, those that were lost included
 
   // Asks node `i` to create a keyspace with a name of its own. Returns the ticket, which is also in the name.
   uint64_t Create(int i, Micros time) {
@@ -192,9 +195,17 @@ class MembershipCluster {
     Deliver(i, out);
   }
 
+  bool Wait(const SimNode& node, Event event) {
+    if (node.paused_until <= now_) return false;
+    event.at = node.paused_until;
+    Push(std::move(event));
+    return true;
+  }
+
   void Happen(const Event& event) {
     if (event.timer_of >= 0) {
       SimNode& node = nodes_[event.timer_of];
+      if (Wait(node, event)) return;
       if (node.membership && node.life == event.life && node.membership->next_deadline() <= now_) {
         Tick(event.timer_of);
       }
@@ -202,7 +213,7 @@ class MembershipCluster {
     }
     for (int i = 0; i < size(); ++i) {
       if (!up(i) || nodes_[i].config.self.peer_address != event.to) continue;
-      if (nodes_[i].side != nodes_[event.sender].side) continue;
+      if (nodes_[i].side != nodes_[event.sender].side || Wait(nodes_[i], event)) continue;
       MembershipOutbox out;
       nodes_[i].membership->Step(now_both(), *event.message, out);
       Deliver(i, out);
@@ -228,7 +239,7 @@ class MembershipCluster {
     }
     if (out.new_view) Activated(node, out.new_view);
     const Micros next = node.membership->next_deadline();
-    EXPECT_GT(next, now_ - Seconds(1));
+    EXPECT_TRUE(std::max(next, node.paused_until) > now_ - Seconds(1)) << "a tick was due long ago";
     Event timer;
     timer.at = std::max(next, now_ + Micros{1});
     timer.timer_of = i;
@@ -238,6 +249,7 @@ class MembershipCluster {
 
   void Send(int i, MembershipOutbox::Send send) {
     Note(TokenOf(send.to_address).value + send.message.body.index());
+    ++sent_;
     Event event;
     event.sender = i;
     event.to = std::move(send.to_address);
@@ -292,6 +304,7 @@ class MembershipCluster {
   NetworkFaults faults_;
   uint64_t tickets_ = 0;
   uint64_t digest_ = 0;
+  uint64_t sent_ = 0;
   std::map<uint64_t, absl::Status> answers_;
   std::vector<std::pair<uint64_t, std::shared_ptr<const View>>> acknowledged_;
   std::map<uint64_t, std::map<uint64_t, std::shared_ptr<const View>>> lines_;  // by cluster, by epoch
