@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <unistd.h>
 
@@ -33,6 +34,16 @@ class IdentityTest : public testing::Test {
   const std::string root_ = testing::TempDir() + "gyre_identity_test_" + std::to_string(getpid());
   const std::string dir_ = root_ + "/a/data";
 };
+
+// The id is chance, not time or address. (Case 19, basho/riak_kv#1865; its other half is a test of CasesB.)
+TEST_F(IdentityTest, Case19_NodesMadeAtTheSameMomentHaveDifferentIds) {
+  std::set<NodeId> ids;
+  for (int i = 0; i < 100; ++i) {
+    const auto identity = OpenIdentity(dir_ + std::to_string(i));
+    ASSERT_TRUE(identity.ok()) << identity.status();
+    EXPECT_TRUE(ids.insert(identity->node()).second);
+  }
+}
 
 TEST_F(IdentityTest, FirstUseMakesAnIdThatLaterUsesFind) {
   NodeId first;

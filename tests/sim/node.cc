@@ -202,7 +202,7 @@ void SimNode::Commit(Batch batch) {
     host_.RecordSeen(*this, std::string(HintedRowKey(row.row_key)), row.after);
   }
   committing_ = std::move(batch);
-  const Micros delay = world_.random().Skewed({100}, healed_ ? Millis(2) : commit_max_);
+  const Micros delay = world_.random().Skewed({100}, healed_ ? commit_max_healed_ : commit_max_);
   world_.In(delay, [this, life = life_] {
     if (life == life_ && committing_) EndCommit();
   });

@@ -32,6 +32,12 @@ class SimNode final : private Clock, private Network, private Disk {
 
   SimNode(World& world, Host& host, const Weather& weather, NodeId id, int number);
 
+  // Instead of what chance gave it; limits from the next start on.
+  void SetLimits(const NodeLimits& limits) { limits_ = limits; }
+  // How long a batch takes to become durable, at most, once this node is healed.
+  void SetCommitMax(Micros most) { commit_max_healed_ = most; }
+  // Its wall clock is right, until it jumps.
+  void SetExactClock() { wall_offset_ms_ = drift_ppm_ = 0; }
   // A new life, on what the last one left on disk.
   void Start(std::shared_ptr<const View> view);
   void Crash();
@@ -92,6 +98,7 @@ class SimNode final : private Clock, private Network, private Disk {
   int64_t wall_offset_ms_ = 0;
   int64_t drift_ppm_ = 0;
   Micros commit_max_;
+  Micros commit_max_healed_ = Millis(2);
   Micros paused_until_;
   std::optional<Micros> wake_;
   std::vector<Input> inbox_;

@@ -40,6 +40,7 @@ class Laws : public ::testing::TestWithParam<std::tuple<ConflictRule, uint32_t>>
   const uint32_t seed_ = std::get<1>(GetParam());
 };
 
+// Case 20 (voldemort/voldemort#21): a record holds exactly the maximal elements of what it has seen.
 TEST_P(Laws, EveryStateIsWhatTheModelSays) {
   World world(seed_, rule_);
   world.Run(60);
