@@ -234,6 +234,12 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::En
                          "all siblings of the key together would have " + std::to_string(bytes->size()) +
                          " bytes, over the limit (limits.record_bytes); read it and write with its context"));
   }
+  if (op.own_key != op.row_key && !replica_.HintFits(op.own_key, row, bytes)) {
+    return FailWrite(turn, id,
+                     absl::ResourceExhaustedError(
+                         "no replica of the key can be reached, and the node in their place holds all the "
+                         "hints that it may (limits.hint_bytes); nothing was changed"));
+  }
   op.context_after = EncodeContext(ContextAfterWrite(record, *dot, context), op.keyspace->id, op.call.key);
   Store(turn, id, op, row, std::move(bytes));
 }

@@ -8,6 +8,14 @@
 #include "storage/format/row_key.h"
 
 namespace gyre {
+namespace {
+
+// What a hint counts for: the hinted row's key and the record.
+uint64_t BytesOfHint(const std::string& hint_key, const RecordBytes& record) {
+  return record ? HintedRowKey(hint_key).size() + record->size() : 0;
+}
+
+}  // namespace
 
 absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& store) const {
   if (!health_.ok()) return health_.code();
@@ -46,10 +54,6 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   const std::string key = store.hint_for ? MakeHintKey(store.hint_for.value, store.row_key) : store.row_key;
   RowTable::Entry* const row = rows_.Find(key);
   if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
-  if (store.hint_for && row->latest == nullptr && hint_bytes_ >= hint_bytes_max_) {
-    ++hints_refused_;
-    return answer(absl::StatusCode::kResourceExhausted);
-  }
   const bool below = !store.hint_for && IsBelowCut(store);
   RecordBytes merged = row->latest;
   if (!below) {
@@ -64,6 +68,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
     merged = store.hint_for ? both->record : Collected(both->record, cuts_.all);
     if (!store.hint_for && IsEmptyRecord(merged)) merged = nullptr;
   }
+  if (store.hint_for && !HintFits(key, *row, merged)) return answer(absl::StatusCode::kResourceExhausted);
   if (!below) NoticeOwnDots(row->latest, store.record);
   // The sender had less than this node, or what is superseded: it learns that here and not by another round.
   const bool more = store.return_more && (merged == nullptr || *merged != *store.record);
@@ -88,6 +93,14 @@ void Replica::Owe(const Turn& turn, NodeId node, const std::string& row_key,
             peer::StoreRow{.row_key = row_key, .record = record, .hint_for = node, .repair = true});
 }
 
+bool Replica::HintFits(const std::string& hint_key, const RowTable::Entry& row, const RecordBytes& after) {
+  const uint64_t bytes = BytesOfHint(hint_key, after);
+  const uint64_t now = BytesOfHint(hint_key, row.latest);
+  if (bytes <= now || hint_bytes_ + hint_bytes_on_the_way_ + (bytes - now) <= hint_bytes_max_) return true;
+  ++hints_refused_;
+  return false;
+}
+
 void Replica::Count(const std::string& hint_key, const RecordBytes& before, const RecordBytes& after) {
   uint64_t node = 0;
   std::string_view row_key;
@@ -96,8 +109,8 @@ void Replica::Count(const std::string& hint_key, const RecordBytes& before, cons
   const auto add = [&](uint64_t& to, uint64_t plus, uint64_t minus) {
     to = to + plus - std::min(to + plus, minus);
   };
-  const uint64_t plus = after ? row_key.size() + after->size() : 0;
-  const uint64_t minus = before ? row_key.size() + before->size() : 0;
+  const uint64_t plus = BytesOfHint(hint_key, after);
+  const uint64_t minus = BytesOfHint(hint_key, before);
   const auto is_data = [](const RecordBytes& record) { return record && !IsEmptyRecord(record) ? 1 : 0; };
   add(count.hints, after ? 1 : 0, before ? 1 : 0);
   add(count.data, is_data(after), is_data(before));
@@ -159,7 +172,10 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) const {
 
 void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
                      RowTable::Entry& row, RecordBytes after, bool more) {
-  if (IsHintKey(row_key)) ++hint_commits_;
+  if (IsHintKey(row_key)) {
+    ++hint_commits_;
+    hint_bytes_on_the_way_ += BytesOfHint(row_key, after);
+  }
   turn.out.commits.push_back({asked_by, op, row_key, row.latest, after, more});
   rows_.Change(row, std::move(after));
 }
@@ -168,7 +184,10 @@ void Replica::Committed(const Turn& turn, gyre::Committed batch) {
   const bool ok = batch.status.ok();
   for (const RowCommit& row : batch.rows) {
     const bool is_hint = IsHintKey(row.row_key);
-    if (is_hint) --hint_commits_;
+    if (is_hint) {
+      --hint_commits_;
+      hint_bytes_on_the_way_ -= BytesOfHint(row.row_key, row.after);
+    }
     if (ok) {
       rows_.ChangeCommitted(row.row_key, row.after);
       if (is_hint) Count(row.row_key, row.before, row.after);

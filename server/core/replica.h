@@ -74,6 +74,9 @@ class Replica {
   uint64_t hints_refused() const { return hints_refused_; }  // at the limit
   // Stores that no peer in its right mind asks for.
   uint64_t stores_refused() const { return stores_refused_; }
+  // Whether the limit lets the hint at `hint_key`, which `row` has in hand, become `after`; counts it when
+  // not. What is on its way to disk counts as held, and a hint that does not grow always fits.
+  bool HintFits(const std::string& hint_key, const RowTable::Entry& row, const RecordBytes& after);
   // What was on disk before this life.
   void CountHint(const std::string& hint_key, const RecordBytes& record) { Count(hint_key, nullptr, record); }
   void ForgetHintCount(NodeId node);  // none was found on disk
@@ -109,7 +112,8 @@ class Replica {
   const uint64_t hint_bytes_max_;
   std::map<NodeId, HintCount> hints_;
   std::map<NodeId, uint64_t> hints_delivered_;
-  uint64_t hint_bytes_ = 0;
+  uint64_t hint_bytes_ = 0;             // durable
+  uint64_t hint_bytes_on_the_way_ = 0;  // of hints that are becoming durable
   uint64_t hints_refused_ = 0;
   uint64_t data_hints_ = 0;
   uint64_t hint_commits_ = 0;  // on their way to disk

@@ -195,6 +195,26 @@ TEST_F(HandoffTest, OverTheLimitNewHintsAreRefusedAndCounted) {
   EXPECT_TRUE(node_hints().empty());
 }
 
+TEST_F(HandoffTest, WhatIsOnItsWayToDiskAndWhatGrowsCountTowardTheLimit) {
+  const RecordBytes record = Encoded(RecordOf(std::string(100, 'v'), kB, 7));
+  limits.hint_bytes = 200;
+  Restart(std::nullopt);
+  Answer(kB, 5, peer::StoreRow{.row_key = RowKeyOf("k"), .record = record, .hint_for = kC});
+  ASSERT_EQ(out.commits.size(), 1u);
+  Answer(kB, 6, peer::StoreRow{.row_key = RowKeyOf("other"), .record = record, .hint_for = kC});
+  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kResourceExhausted);
+  Commit();
+  Sent();
+  const RecordBytes larger = Encoded(RecordOf(std::string(200, 'v'), kB, 8));
+  Answer(kB, 7, peer::StoreRow{.row_key = RowKeyOf("k"), .record = larger, .hint_for = kC});
+  EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*HintFor(kC), *record);
+  const RecordBytes smaller = Encoded(RecordOf("v", kB, 9));
+  Answer(kB, 8, peer::StoreRow{.row_key = RowKeyOf("k"), .record = smaller, .hint_for = kC});
+  Commit();
+  EXPECT_EQ(*HintFor(kC), *smaller) << "what shrinks always fits";
+}
+
 // A vector entry claims everything of an actor: who forgets some of its own may not go on under that name.
 TEST_F(HandoffTest, AHintWithOwnDotsEndsTheActorWhenItGoes) {
   const Actor before = node->replica().clock().actor();
