@@ -74,6 +74,9 @@ absl::Status Store::Commit(std::span<const RowWrite> rows, std::span<const Engin
   }
   bytes_since_save_ += BytesOf(batch) + note_bytes.size();
   CountCollectKeys(batch);
+  // An entry of no row, erased by whoever met it: how many there were is not known.
+  const auto is_entry = [](const EngineWrite& other) { return other.table == Table::kCollect; };
+  if (std::ranges::any_of(others, is_entry)) CountCollectibleAnew();
   Committed(deltas, note);
   return status;
 }
@@ -219,9 +222,7 @@ absl::Status Store::DropKeyspace(uint32_t keyspace) {
   // Nothing of what is dropped is to be collected, also if a crash leaves rows for a second attempt.
   const KeyRange collect = {.begin = CollectKeyFloor(keyspace, 0), .end = CollectKeyFloor(keyspace + 1, 0)};
   if (absl::Status status = engine_.EraseRange(Table::kCollect, collect); !status.ok()) return status;
-  collectible_ = 0;
-  collectible_to_.clear();
-  collectible_known_ = false;
+  CountCollectibleAnew();
   absl::Status status = engine_.EraseRange(
       Table::kRows, {.begin = RowKeyFloor(keyspace, 0), .end = RowKeyCeiling(keyspace, UINT64_MAX)});
   if (status.ok()) {

@@ -118,6 +118,7 @@ class Store {
   static void AddCollectKeys(std::span<const RowWrite> rows, std::vector<EngineWrite>& batch);
   void CountCollectKeys(std::span<const EngineWrite> applied);
   bool CountCollectible(size_t rows_max);
+  void CountCollectibleAnew();
 
   static std::vector<Delta> DeltasOf(std::span<const RowWrite> rows);
   SumsNote NoteOf(const std::vector<Delta>& deltas) const;

@@ -46,6 +46,12 @@ void Store::CountCollectKeys(std::span<const EngineWrite> applied) {
   }
 }
 
+void Store::CountCollectibleAnew() {
+  collectible_ = 0;
+  collectible_to_.clear();
+  collectible_known_ = false;
+}
+
 bool Store::CountCollectible(size_t rows_max) {
   if (collectible_known_) return false;
   size_t rows = 0;
