@@ -75,7 +75,8 @@ KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
           .r = ReplicasOf(wire.r()),
           .w = ReplicasOf(wire.w()),
           .conflict = wire.conflict(),
-          .ttl_ms = wire.ttl_ms()};
+          .ttl_ms = wire.ttl_ms(),
+          .strict = wire.strict()};
 }
 
 }  // namespace
@@ -189,6 +190,7 @@ absl::StatusOr<KeyspaceResult> AdminClient::CreateKeyspace(const KeyspaceInfo& k
   if (keyspace.w) ToWire(*keyspace.w, *wire.mutable_w());
   wire.set_conflict(keyspace.conflict);
   wire.set_ttl_ms(keyspace.ttl_ms);
+  wire.set_strict(keyspace.strict);
   const auto reply = (*stubs)->Call(&v1::Admin::Stub::CreateKeyspace, request);
   if (!reply.ok()) return reply.status();
   return KeyspaceResult{KeyspaceOf(reply->keyspace()), reply->layout_epoch()};
@@ -202,6 +204,7 @@ absl::StatusOr<KeyspaceResult> AdminClient::SetKeyspace(const KeyspaceChange& ch
   if (change.r) ToWire(*change.r, *request.mutable_r());
   if (change.w) ToWire(*change.w, *request.mutable_w());
   if (change.ttl_ms) request.set_ttl_ms(*change.ttl_ms);
+  if (change.strict) request.set_strict(*change.strict);
   const auto reply = (*stubs)->Call(&v1::Admin::Stub::SetKeyspace, request);
   if (!reply.ok()) return reply.status();
   return KeyspaceResult{KeyspaceOf(reply->keyspace()), reply->layout_epoch()};

@@ -46,6 +46,7 @@ struct KeyspaceInfo {
   std::optional<Replicas> w;
   std::string conflict = "siblings";  // or "last-write-wins"
   uint64_t ttl_ms = 0;                // 0: values do not expire by themselves
+  bool strict = false;                // only primary replicas count, whatever a call says
 };
 // The time up to which nobody can bring back what was deleted or superseded; tombstones before it are
 // collected.
@@ -79,6 +80,7 @@ struct KeyspaceChange {
   std::optional<Replicas> r;  // unset: unchanged
   std::optional<Replicas> w;
   std::optional<uint64_t> ttl_ms;
+  std::optional<bool> strict;
 };
 struct KeyspaceResult {
   KeyspaceInfo keyspace;

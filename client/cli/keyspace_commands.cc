@@ -16,6 +16,7 @@ struct KeyspaceFlags {
   std::string w;
   std::string conflict = "siblings";
   std::string ttl;
+  bool strict = false;
 };
 
 std::optional<Replicas> ReplicasOf(const std::string& flag, const std::string& text) {
@@ -46,14 +47,16 @@ Json KeyspaceJson(const KeyspaceInfo& keyspace) {
           {"r", ReplicasJson(keyspace.r)},
           {"w", ReplicasJson(keyspace.w)},
           {"conflict", keyspace.conflict},
-          {"ttl_ms", keyspace.ttl_ms}};
+          {"ttl_ms", keyspace.ttl_ms},
+          {"strict", keyspace.strict}};
 }
 
 std::string KeyspaceText(const KeyspaceInfo& keyspace) {
   return keyspace.name + "  n " + std::to_string(keyspace.n) + "  r " +
          ToText(keyspace.r.value_or(Replicas::Quorum())) + "  w " +
          ToText(keyspace.w.value_or(Replicas::Quorum())) + "  " + keyspace.conflict +
-         (keyspace.ttl_ms == 0 ? "" : "  ttl " + std::to_string(keyspace.ttl_ms) + "ms");
+         (keyspace.ttl_ms == 0 ? "" : "  ttl " + std::to_string(keyspace.ttl_ms) + "ms") +
+         (keyspace.strict ? "  strict" : "");
 }
 
 void Told(Session& session, const absl::StatusOr<KeyspaceResult>& result) {
@@ -88,6 +91,10 @@ void AddKeyspaceCommands(CLI::App& app, Session& session) {
     command->add_option("--w", flags->w, "replicas that must hold a write")->check(NotEmpty());
     command->add_option("--ttl", flags->ttl, "values expire after: 30s, 5m, 1h, 7d; 0s: never")
         ->check(NotEmpty());
+    command->add_flag(
+        "--strict,!--sloppy", flags->strict,
+        "count primary replicas only, whatever a call says; --sloppy (default): also who stands in "
+        "for one that is away");
   };
   CLI::App* create = keyspace->add_subcommand("create", "make a keyspace");
   add_quorums(create);
@@ -102,15 +109,19 @@ void AddKeyspaceCommands(CLI::App& app, Session& session) {
     made.w = ReplicasOf("--w", flags->w);
     made.conflict = flags->conflict;
     made.ttl_ms = TtlMsOf(flags->ttl).value_or(0);
+    made.strict = flags->strict;
     Told(session, session.Admin().CreateKeyspace(made));
   });
   CLI::App* set = keyspace->add_subcommand("set", "change what a keyspace asks for by default");
   add_quorums(set);
-  set->callback([&session, flags] {
-    Told(session, session.Admin().SetKeyspace({.name = flags->name,
-                                               .r = ReplicasOf("--r", flags->r),
-                                               .w = ReplicasOf("--w", flags->w),
-                                               .ttl_ms = TtlMsOf(flags->ttl)}));
+  const CLI::Option* const strict = set->get_option("--strict");
+  set->callback([&session, flags, strict] {
+    Told(session, session.Admin().SetKeyspace(
+                      {.name = flags->name,
+                       .r = ReplicasOf("--r", flags->r),
+                       .w = ReplicasOf("--w", flags->w),
+                       .ttl_ms = TtlMsOf(flags->ttl),
+                       .strict = strict->count() > 0 ? std::optional(flags->strict) : std::nullopt}));
   });
   CLI::App* drop = keyspace->add_subcommand("drop", "drop a keyspace and what is in it");
   drop->add_option("NAME", flags->name, "the keyspace")->required();

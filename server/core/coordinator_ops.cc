@@ -48,7 +48,7 @@ absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<Replic
 
 ReplicaSet HoldersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict) {
   ReplicaSet holders = ReplicaSet::Of(*turn.view, keyspace, token);
-  if (strict) return holders;
+  if (strict || keyspace.strict) return holders;
   const std::span<const MemberIndex> preferences = turn.view->ring.Preferences(token);
   size_t next = static_cast<size_t>(holders.size());
   for (int slot = 0; slot < holders.size(); ++slot) {

@@ -37,6 +37,7 @@ struct KeyspaceSpec {
   ReplicaCount w;
   ConflictRule conflict = ConflictRule::kSiblings;
   uint64_t ttl_ms = 0;  // 0: values do not expire by themselves
+  bool strict = false;  // only primary replicas count, whatever a call says
   bool operator==(const KeyspaceSpec&) const = default;
 };
 

@@ -7,9 +7,11 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kMemberBytesMin = 8 + 1 + 1 + 1;  // id, zone length, weight, token count
-constexpr size_t kKeyspaceBytesMin =
-    1 + 1 + 1 + 2 * (1 + 8) + 1 + 1;  // id, name length, n, r, w, conflict, ttl
+constexpr size_t kMemberBytesMin = 8 + 1 + 1 + 1;                      // id, zone length, weight, token count
+constexpr size_t kKeyspaceBytesMin = 1 + 1 + 1 + 2 * (1 + 8) + 1 + 1;  // id, name length, n, r, w, rules, ttl
+// The rules of a keyspace, in one byte. One that knows none but the first is written as it always was.
+constexpr uint8_t kLastWriteWinsBit = 1;
+constexpr uint8_t kStrictBit = 2;
 
 void WriteText(ByteWriter& out, const std::string& text) {
   out.Varint(text.size());
@@ -60,7 +62,8 @@ void WriteKeyspace(ByteWriter& out, const KeyspaceSpec& keyspace) {
   out.Varint(static_cast<uint32_t>(keyspace.n));
   WriteReplicaCount(out, keyspace.r);
   WriteReplicaCount(out, keyspace.w);
-  out.Byte(static_cast<uint8_t>(keyspace.conflict));
+  out.Byte(static_cast<uint8_t>((keyspace.conflict == ConflictRule::kLastWriteWins ? kLastWriteWinsBit : 0) |
+                                (keyspace.strict ? kStrictBit : 0)));
   out.Varint(keyspace.ttl_ms);
 }
 
@@ -71,9 +74,11 @@ KeyspaceSpec ReadKeyspace(ByteReader& in) {
   keyspace.n = static_cast<int>(Read32(in));
   keyspace.r = ReadReplicaCount(in);
   keyspace.w = ReadReplicaCount(in);
-  const uint8_t conflict = in.Byte();
-  if (conflict > static_cast<uint8_t>(ConflictRule::kLastWriteWins)) in.Fail();
-  keyspace.conflict = static_cast<ConflictRule>(conflict);
+  const uint8_t rules = in.Byte();
+  if ((rules & ~(kLastWriteWinsBit | kStrictBit)) != 0) in.Fail();
+  keyspace.conflict =
+      (rules & kLastWriteWinsBit) != 0 ? ConflictRule::kLastWriteWins : ConflictRule::kSiblings;
+  keyspace.strict = (rules & kStrictBit) != 0;
   keyspace.ttl_ms = in.Varint();
   return keyspace;
 }

@@ -10,6 +10,7 @@ KeyspaceSpec Edited(KeyspaceSpec keyspace, const LayoutChange::Set& set) {
   keyspace.r = set.r.value_or(keyspace.r);
   keyspace.w = set.w.value_or(keyspace.w);
   keyspace.ttl_ms = set.ttl_ms.value_or(keyspace.ttl_ms);
+  keyspace.strict = set.strict.value_or(keyspace.strict);
   return keyspace;
 }
 

@@ -24,6 +24,7 @@ struct LayoutChange {
     std::optional<ReplicaCount> r;
     std::optional<ReplicaCount> w;
     std::optional<uint64_t> ttl_ms;
+    std::optional<bool> strict;
   };
   struct Drop {
     std::string name;

@@ -150,6 +150,7 @@ grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext*
   set.r = *r;
   set.w = *w;
   if (request->has_ttl_ms()) set.ttl_ms = request->ttl_ms();
+  if (request->has_strict()) set.strict = request->strict();
   return Change(context, std::move(set), request->name(), reply);
 }
 

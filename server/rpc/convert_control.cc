@@ -238,8 +238,11 @@ void FromControl(const control::Message& from, v1::ControlMessage& to) {
 }
 
 absl::StatusOr<KeyspaceSpec> ToKeyspace(const v1::Keyspace& from) {
-  KeyspaceSpec to = {
-      .id = from.id(), .name = from.name(), .n = static_cast<int>(from.n()), .ttl_ms = from.ttl_ms()};
+  KeyspaceSpec to = {.id = from.id(),
+                     .name = from.name(),
+                     .n = static_cast<int>(from.n()),
+                     .ttl_ms = from.ttl_ms(),
+                     .strict = from.strict()};
   if (from.n() > KeyspaceSpec::kReplicasMax) {
     return absl::InvalidArgumentError("n is " + std::to_string(from.n()) + "; it must be 1 to " +
                                       std::to_string(KeyspaceSpec::kReplicasMax));
@@ -267,6 +270,7 @@ void FromKeyspace(const KeyspaceSpec& from, v1::Keyspace& to) {
   FromReplicaCount(from.w, *to.mutable_w());
   to.set_conflict(from.conflict == ConflictRule::kSiblings ? kSiblings : kLastWriteWins);
   to.set_ttl_ms(from.ttl_ms);
+  to.set_strict(from.strict);
 }
 
 void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {

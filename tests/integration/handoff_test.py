@@ -147,6 +147,37 @@ class FiveNodes(HandoffTest):
         wait_until("all replicas have it",
                    lambda: all(node.values(b"orphan", r=ONE) == [b"two"] for node in primaries), seconds=30)
 
+    def test_a_strict_keyspace_counts_replicas_only(self):
+        def change(*flags):
+            result = self.cluster.cli("-o", "json", "keyspace", *flags)
+            self.assert_exit(0, result)
+            made = json.loads(result.stdout)
+            self.cluster.wait_epoch(made["layout"])
+            return made["strict"]
+
+        self.assertTrue(change("create", "books", "--strict"))
+        primaries, _ = self.holders("key")
+        primaries[2].kill()
+        alive = [node for node in self.nodes if node.running()]
+        for node in alive:
+            wait_until("the death is noticed", lambda node=node: self.not_up(node) == 1)
+            self.assert_status(UNAVAILABLE, ["3 of 3 replicas"], node.put, b"key", b"x", keyspace="books", w=ALL)
+            self.assert_status(UNAVAILABLE, ["3 of 3 replicas"], node.get, b"key", keyspace="books", r=ALL)
+            reply = node.put(b"key", b"value", keyspace="books")
+            self.assertEqual((reply.acks, reply.fallbacks), (2, 0))
+        self.assertTrue(change("set", "books", "--ttl", "1h"), "what is not named stays")
+        self.assertFalse(change("set", "books", "--sloppy"))
+        for node in alive:
+            reply = node.put(b"key", b"value", keyspace="books", w=ALL)
+            self.assertEqual((reply.acks, reply.fallbacks), (3, 1))
+        primaries[2].start()
+        self.cluster.wait_connected()
+        self.wait_delivered()
+        self.cluster.drop_keyspace("books")
+
+    def not_up(self, node):
+        return sum(1 for other in node.topology().nodes if other.state != kv_pb2.Node.UP)
+
     def down(self, node):
         return sum(1 for other in node.topology().nodes if other.state == kv_pb2.Node.DOWN)
 

@@ -113,6 +113,7 @@ TEST(DigestOf, SeesEveryField) {
       },
       [](Layout& l) { l.keyspaces[0].conflict = ConflictRule::kLastWriteWins; },
       [](Layout& l) { l.keyspaces[0].ttl_ms = 1; },
+      [](Layout& l) { l.keyspaces[0].strict = true; },
       [](Layout& l) { ++l.keyspace_ids_used; },
       [](Layout& l) { l.voters.pop_back(); },
       [](Layout& l) { l.voters[0] = NodeId{9}; },
@@ -158,6 +159,7 @@ TEST(Successor, CreatesChangesDrops) {
   EXPECT_EQ(third.keyspaces[1].id, 2u);
   EXPECT_EQ(third.keyspaces[1].ttl_ms, 5u);
   EXPECT_EQ(third.keyspaces[1].w.how, How::kAll);
+  EXPECT_FALSE(third.keyspaces[1].strict);
 
   const Layout fourth = *WithoutKeyspace(third, "carts");
   EXPECT_EQ(fourth.keyspaces, first.keyspaces);
@@ -252,6 +254,12 @@ TEST(LayoutCodec, RoundTripAndTruncation) {
   keyspace.w = {How::kAll, 0};
   keyspace.conflict = ConflictRule::kLastWriteWins;
   keyspace.ttl_ms = 123456789;
+  layout = *WithKeyspace(layout, keyspace);
+  keyspace.name = "both";
+  keyspace.strict = true;
+  layout = *WithKeyspace(layout, keyspace);
+  keyspace.name = "strict";
+  keyspace.conflict = ConflictRule::kSiblings;
   layout = *WithKeyspace(layout, keyspace);
   ByteWriter out(0);
   WriteLayout(out, layout);

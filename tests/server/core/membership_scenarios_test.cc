@@ -266,17 +266,20 @@ TEST(Changing, KeyspacesComeAndGo) {
             absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(change(1, LayoutChange::Create{{.name = "", .r = {}, .w = {}}}),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(change(2, LayoutChange::Set{"carts", ReplicaCount{ReplicaCount::How::kOne, 0}, {}, 60'000}),
+  EXPECT_EQ(change(2, LayoutChange::Set{"carts", ReplicaCount{ReplicaCount::How::kOne, 0}, {}, 60'000, true}),
             absl::StatusCode::kOk);
   const KeyspaceSpec* const carts = cluster[0].view()->Keyspace("carts");
   ASSERT_NE(carts, nullptr);
   EXPECT_EQ(carts->r.how, ReplicaCount::How::kOne);
   EXPECT_EQ(carts->w.how, ReplicaCount::How::kQuorum);
   EXPECT_EQ(carts->ttl_ms, 60'000u);
-  EXPECT_EQ(change(0, LayoutChange::Set{"ghost", {}, {}, 1}), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(carts->strict);
+  EXPECT_EQ(change(2, LayoutChange::Set{"carts", {}, {}, 1, {}}), absl::StatusCode::kOk);
+  EXPECT_TRUE(cluster[0].view()->Keyspace("carts")->strict) << "what is not named stays";
+  EXPECT_EQ(change(0, LayoutChange::Set{"ghost", {}, {}, 1, {}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(change(0, LayoutChange::Drop{"carts"}), absl::StatusCode::kOk);
   EXPECT_EQ(change(1, LayoutChange::Drop{"carts"}), absl::StatusCode::kNotFound);
-  EXPECT_EQ(cluster[1].view()->layout.epoch, 4u);
+  EXPECT_EQ(cluster[1].view()->layout.epoch, 5u);
   EXPECT_TRUE(cluster.Agreed());
 }
 
