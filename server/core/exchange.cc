@@ -71,6 +71,8 @@ void Exchange::Tick(const Turn& turn) {
   });
   if (work_ && work_->look_at && turn.now.steady >= *work_->look_at) {
     LookAgain(turn);
+  } else if (work_ && work_->rows_at) {
+    if (turn.now.steady >= *work_->rows_at) AskRows(turn);
   } else if (work_ && !work_->look_at && turn.now.steady >= work_->patience) {
     Abandon(turn);
   }
@@ -78,7 +80,7 @@ void Exchange::Tick(const Turn& turn) {
 }
 
 std::optional<Micros> Exchange::next_deadline() const {
-  if (work_) return work_->look_at ? *work_->look_at : work_->patience;
+  if (work_) return work_->look_at ? *work_->look_at : work_->rows_at ? *work_->rows_at : work_->patience;
   if (round_) return std::nullopt;
   return round_at_;
 }
@@ -197,14 +199,30 @@ void Exchange::AskSums(const Turn& turn) {
 void Exchange::SumsRead(const Turn& turn, OpId op, const std::vector<std::optional<RowHash>>& sums) {
   if (!work_ || work_->op != op) return;
   peer::CompareSums question;
+  std::vector<peer::Slice> in_doubt;
   for (size_t i = 0; i < sums.size(); ++i) {
-    if (!sums[i]) return Abandon(turn);  // this node still recounts
+    if (!sums[i]) {
+      in_doubt.push_back(work_->asked[i]);
+      continue;
+    }
     question.slices.push_back(work_->asked[i]);
     question.sums.push_back(*sums[i]);
   }
-  counters_.ranges_compared += sums.size();
-  counters_.hash_bytes += sums.size() * kSumBytes;
+  if (!in_doubt.empty() && !TakeDoubt(turn)) return;
+  for (const peer::Slice& slice : in_doubt) Descend(slice);
+  if (question.slices.empty()) return NextQuestion(turn);
+  work_->asked = question.slices;
+  counters_.ranges_compared += question.sums.size();
+  counters_.hash_bytes += question.sums.size() * kSumBytes;
   turn.Send(work_->task.peer, NewOp(turn), std::move(question));
+}
+
+// A sum in doubt proves nothing, but what is below it may. False when there are too many: the comparison is
+// given up.
+bool Exchange::TakeDoubt(const Turn& turn) {
+  if (++work_->doubtful <= kDoubtfulMax) return true;
+  Abandon(turn);
+  return false;
 }
 
 void Exchange::AnswerSums(const Turn& turn, const gyre::SumsRead& read) const {
@@ -219,26 +237,32 @@ void Exchange::AnswerSums(const Turn& turn, const gyre::SumsRead& read) const {
 
 void Exchange::SumsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareSumsReply& reply) {
   if (!work_ || work_->op != op || work_->task.peer != from) return;
-  if (reply.in_doubt) return Abandon(turn);  // the peer still recounts
   if (reply.filling) work_->succeeded = false;
   for (const uint32_t index : reply.unequal) {
     if (index >= work_->asked.size()) return Abandon(turn);
-    const peer::Slice& slice = work_->asked[index];
-    const uint64_t width = WidthOf(slice);
-    if (width <= uint64_t{1} << kLeafBits) {
-      work_->suspects.push_back(slice);
-      continue;
-    }
-    int bits = kLeafBits;
-    while (bits + kFanoutBits < 64 && width > uint64_t{1} << (bits + kFanoutBits)) bits += kFanoutBits;
-    Split(slice, bits, work_->frontier);
   }
+  if (reply.in_doubt && !TakeDoubt(turn)) return;
+  for (const uint32_t index : reply.unequal) Descend(work_->asked[index]);
   NextQuestion(turn);
+}
+
+// Into a slice that is not equal, or not known to be: its parts are compared, or if it is a leaf, its rows.
+void Exchange::Descend(const peer::Slice& slice) {
+  const uint64_t width = WidthOf(slice);
+  if (width <= uint64_t{1} << kLeafBits) {
+    work_->suspects.push_back(slice);
+    return;
+  }
+  int bits = kLeafBits;
+  while (bits + kFanoutBits < 64 && width > uint64_t{1} << (bits + kFanoutBits)) bits += kFanoutBits;
+  Split(slice, bits, work_->frontier);
 }
 
 // One page of the first leaf: what lies behind `after`.
 void Exchange::AskRows(const Turn& turn) {
+  if (disk_is_behind_) return AskRowsLater(turn);
   Work& work = *work_;
+  work.rows_at.reset();
   const peer::Slice& leaf = work.leaves.front();
   if (work.end.empty()) {
     // A leaf never wraps but where it begins at the last token, which is before the first.
@@ -253,9 +277,21 @@ void Exchange::AskRows(const Turn& turn) {
        .page = {work.after, work.end, ScanCall::kRowsMax, peer::FetchPage::kBytesMax}});
 }
 
+void Exchange::AskRowsLater(const Turn& turn) { work_->rows_at = turn.now.steady + kDiskPause; }
+
+void Exchange::SkipLeaf(const Turn& turn) {
+  work_->skipped = true;
+  work_->succeeded = false;
+  work_->rows.clear();
+  work_->leaves.pop_front();
+  work_->after.clear();
+  work_->end.clear();
+  NextQuestion(turn);
+}
+
 void Exchange::PageRead(const Turn& turn, OpId op, peer::FetchPageReply page) {
   if (!work_ || work_->op != op) return;
-  if (page.code != absl::StatusCode::kOk) return Abandon(turn);
+  if (page.code != absl::StatusCode::kOk) return SkipLeaf(turn);
   Work& work = *work_;
   peer::CompareRows question = {.after = work.after,
                                 .end = page.complete ? work.end : page.rows.back().row_key};
@@ -317,10 +353,9 @@ void Exchange::RowsReply(const Turn& turn, NodeId from, OpId op, const peer::Com
     work.refused = true;
     return LookLater(turn);
   }
-  if (reply.code != absl::StatusCode::kOk || reply.covered_to <= work.after ||
-      reply.covered_to > work.page_end) {
-    return Abandon(turn);
-  }
+  if (reply.code == absl::StatusCode::kResourceExhausted) return AskRowsLater(turn);
+  if (reply.code != absl::StatusCode::kOk) return SkipLeaf(turn);
+  if (reply.covered_to <= work.after || reply.covered_to > work.page_end) return Abandon(turn);
   auto row = work.rows.begin();
   for (const std::string& wanted : reply.wanted) {
     row = std::find_if(row, work.rows.end(), [&](const Row& r) { return r.row_key == wanted; });
@@ -423,7 +458,7 @@ void Exchange::EndTask(const Turn& turn, bool equal) {
     if (filling_) filled_.insert(key);
   } else {
     unequal_.insert(key);
-    soon_ = true;
+    if (!work_->skipped) soon_ = true;  // what cannot be read will not be readable soon
   }
   work_.reset();
   NextTask(turn);

@@ -9,9 +9,13 @@
 // absent. A round in which all of that succeeded with every replica proves an exchange (stable_cut.h).
 // Source: DeCandia et al., "Dynamo", section 4.7; the tree is storage/merkle.h.
 //
+// A row that cannot be read, here or there, costs its leaf and no other: the rest is compared, and the range
+// stays unequal.
+//
 // A value driven by its node, like everything in core. One comparison is under way at a time: that is the
-// budget. And a node compares rows with one peer at a time, asking or asked, for two would bring it the same
-// records: the second looks once more when the first is done.
+// budget. It waits while the disk of either side is behind, so that what is on its way stays bounded. And a node
+// compares rows with one peer at a time, asking or asked, for two would bring it the same records: the second
+// looks once more when the first is done.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +67,8 @@ class Exchange {
   void RowsReply(const Turn& turn, NodeId from, OpId op, const peer::CompareRowsReply& reply);
   void StoreReply(const Turn& turn, NodeId from, OpId op, const peer::StoreReply& reply);
   void PeerLost(const Turn& turn, NodeId node);
+  // While it is, no further rows are asked for.
+  void SetDiskIsBehind(bool behind) { disk_is_behind_ = behind; }
 
   // All members have confirmed `cut`: a round that begins now and succeeds proves an exchange for it.
   void Confirmed(uint64_t cut) { confirmed_ = cut; }
@@ -87,10 +93,14 @@ class Exchange {
   static constexpr Micros kSoon = Millis(200);
   static constexpr Micros kSecondLook = Millis(500);
   static constexpr Micros kPatience = Seconds(5);
+  static constexpr Micros kDiskPause = Millis(50);
   static constexpr Micros kRowsArrive = Millis(500);  // from the last question about rows on
   static constexpr int kLooksMax = 10;                // while the rows of either are compared with another
   static constexpr int kRoundsMax = 4;                // that someone waits for, while writes go on
   static constexpr size_t kWaitingMax = 64;
+  // Answers with sums in doubt, in one comparison: so few are leaves that cannot be read; more, and somebody
+  // still recounts.
+  static constexpr int kDoubtfulMax = 32;
   static constexpr int kLeafBits = 48;  // a leaf of the tree is this many bits of tokens wide
   static constexpr int kFanoutBits = 4;
 
@@ -112,6 +122,9 @@ class Exchange {
     int looks = 0;                                  // at the suspects, after the first
     bool refused = false;                           // the peer compared rows with another
     bool moved = false;                             // rows were compared one by one
+    bool skipped = false;                           // a leaf could not be read, here or there
+    int doubtful = 0;                               // answers with sums in doubt
+    std::optional<Micros> rows_at;                  // when rows are asked for, if a disk is behind now
     std::optional<Micros> look_at;                  // when the suspects are looked at again
     std::deque<peer::Slice> leaves;                 // whose rows are to be compared
     std::string after;                              // row key up to which the first leaf was compared
@@ -136,7 +149,11 @@ class Exchange {
   void NextTask(const Turn& turn);
   void NextQuestion(const Turn& turn);
   void AskSums(const Turn& turn);
+  bool TakeDoubt(const Turn& turn);
+  void Descend(const peer::Slice& slice);
   void AskRows(const Turn& turn);
+  void AskRowsLater(const Turn& turn);
+  void SkipLeaf(const Turn& turn);
   void EndTask(const Turn& turn, bool equal);
   void Abandon(const Turn& turn);
   void LookLater(const Turn& turn);
@@ -162,6 +179,7 @@ class Exchange {
   NodeId rows_with_;  // the last peer that rows were compared with, whose records arrive until then
   Micros rows_until_;
   std::vector<Waiting> waiting_;
+  bool disk_is_behind_ = false;
   bool filling_;
   std::set<TaskKey> shared_;  // in the last round
   std::set<TaskKey> filled_;  // while filling: found equal since it began

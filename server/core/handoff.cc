@@ -66,7 +66,8 @@ void Handoff::ReadPage(const Turn& turn, NodeId target, const std::string& after
       {.asked_by = turn.self,
        .op = page_op_,
        .use = PageRequest::Use::kHandoff,
-       .page = {after, end, target ? kPageRows : ScanCall::kRowsMax, peer::FetchPage::kBytesMax}});
+       .page = {after, end, target ? kPageRows : ScanCall::kRowsMax, peer::FetchPage::kBytesMax,
+                /*skip_damage=*/true}});
 }
 
 void Handoff::PageRead(const Turn& turn, OpId op, const peer::FetchPageReply& page) {
@@ -89,12 +90,12 @@ void Handoff::PageRead(const Turn& turn, OpId op, const peer::FetchPageReply& pa
     begun.push_back(delivery);
     ++pass.under_way;
   }
-  pass.found = pass.found || !page.rows.empty();
+  pass.found = pass.found || !page.rows.empty() || page.skipped;
   pass.next = turn.now.steady + kPagesApart;
   if (page.complete) {
     if (!std::exchange(pass.found, false)) replica_.ForgetHintCount(page_of_);
     pass.after.clear();
-    if (page.rows.empty()) pass.next = turn.now.steady + kPassesApart;
+    if (page.rows.empty()) pass.next = turn.now.steady + (page.skipped ? kDamagedPassesApart : kPassesApart);
   } else {
     pass.after = page.rows.back().row_key;
   }

@@ -46,6 +46,7 @@ class Handoff {
   static constexpr uint32_t kPageRows = 128;
   static constexpr Micros kPagesApart = Millis(20);
   static constexpr Micros kPassesApart = Millis(500);
+  static constexpr Micros kDamagedPassesApart = Seconds(10);  // where nothing but damage was found
   static constexpr Micros kPatience = Seconds(5);
 
   // A target's pass over what is held for it.

@@ -74,11 +74,13 @@ struct FetchPage {
   std::string end;    // row key, exclusive
   uint32_t rows_max = 0;
   uint32_t bytes_max = 0;
+  bool skip_damage = false;  // rows that cannot be read are passed over; else they fail the page. Not sent
 };
 struct FetchPageReply {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::vector<Row> rows;
   bool complete = false;  // there is nothing more before `end`
+  bool skipped = false;   // something was passed over that cannot be read. Not sent
 };
 
 // Anti-entropy (exchange.h).
@@ -108,7 +110,7 @@ struct CompareRows {
   std::vector<RowDigest> rows;  // all that the sender has in between
 };
 struct CompareRowsReply {
-  absl::StatusCode code = absl::StatusCode::kOk;
+  absl::StatusCode code = absl::StatusCode::kOk;  // ABORTED, RESOURCE_EXHAUSTED: later
   std::string covered_to;           // row key, exclusive
   std::vector<std::string> wanted;  // row keys of the sender's rows that the receiver lacks
   std::vector<Row> rows;            // of the receiver, that the sender lacks

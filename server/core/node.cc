@@ -30,6 +30,7 @@ Node::Node(Config config, ActorClock clock)
 }
 
 void Node::Step(Now now, Input input, Outbox& out) {
+  exchange_.SetDiskIsBehind(replica_.disk_is_behind());
   const Turn turn = {now, config_.self, view_, up_, out};
   std::visit(Overloaded{
                  [&](ClientCall& call) {
@@ -91,6 +92,7 @@ void Node::NoticeFull(const Turn& turn) {
 void Node::Tick(Now now, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
   replica_.rows().Evict();
+  exchange_.SetDiskIsBehind(replica_.disk_is_behind());
   if (!draining_) replica_.PersistClock(turn);
   coordinator_.Tick(turn);
   if (draining_) return;
@@ -155,6 +157,11 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           },
           [&](peer::CompareSumsReply& reply) { exchange_.SumsReply(turn, from, op, reply); },
           [&](peer::CompareRows& asked) {
+            // What is wanted of it would be more to write.
+            if (replica_.disk_is_behind()) {
+              return turn.Send(from, op,
+                               peer::CompareRowsReply{.code = absl::StatusCode::kResourceExhausted});
+            }
             const peer::FetchPage page = {asked.after, asked.end, ScanCall::kRowsMax,
                                           peer::FetchPage::kBytesMax};
             turn.out.page_reads.push_back({from, op, PageRequest::Use::kCompare, page, std::move(asked)});

@@ -10,6 +10,10 @@
 namespace gyre {
 namespace {
 
+uint64_t BytesOf(const std::string& row_key, const RecordBytes& record) {
+  return row_key.size() + (record ? record->size() : 0);
+}
+
 // What a hint counts for: the hinted row's key and the record.
 uint64_t BytesOfHint(const std::string& hint_key, const RecordBytes& record) {
   return record ? HintedRowKey(hint_key).size() + record->size() : 0;
@@ -172,6 +176,7 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) const {
 
 void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::string& row_key,
                      RowTable::Entry& row, RecordBytes after, bool more) {
+  bytes_on_the_way_ += BytesOf(row_key, after);
   if (IsHintKey(row_key)) {
     ++hint_commits_;
     hint_bytes_on_the_way_ += BytesOfHint(row_key, after);
@@ -183,6 +188,7 @@ void Replica::Commit(const Turn& turn, NodeId asked_by, OpId op, const std::stri
 void Replica::Committed(const Turn& turn, gyre::Committed batch) {
   const bool ok = batch.status.ok();
   for (const RowCommit& row : batch.rows) {
+    bytes_on_the_way_ -= BytesOf(row.row_key, row.after);
     const bool is_hint = IsHintKey(row.row_key);
     if (is_hint) {
       --hint_commits_;

@@ -96,6 +96,8 @@ class Replica {
   // Nothing is held for others that only they and this node may have, nor about to be.
   bool holds_no_data_hints() const { return data_hints_ == 0 && hint_commits_ == 0; }
 
+  // Too much waits for the disk already: whoever can wait with what leads to more commits should.
+  bool disk_is_behind() const { return bytes_on_the_way_ > kBytesOnTheWayMax; }
   void SetHealth(absl::Status status) { health_ = std::move(status); }
   // Not OK while the disk takes no writes.
   const absl::Status& health() const { return health_; }
@@ -104,6 +106,8 @@ class Replica {
   const ActorClock& clock() const { return clock_; }
 
  private:
+  static constexpr uint64_t kBytesOnTheWayMax = 4 << 20;
+
   void Count(const std::string& hint_key, const RecordBytes& before, const RecordBytes& after);
   absl::StatusCode CheckStore(const Turn& turn, const peer::StoreRow& store) const;
   bool IsBelowCut(const peer::StoreRow& store) const;
@@ -118,6 +122,7 @@ class Replica {
   uint64_t data_hints_ = 0;
   uint64_t hint_commits_ = 0;  // on their way to disk
   uint64_t stores_refused_ = 0;
+  uint64_t bytes_on_the_way_ = 0;  // of rows and hints that are becoming durable
   bool filling_ = false;
   Cuts cuts_;
   RowTable rows_;
