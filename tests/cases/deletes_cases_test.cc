@@ -1,0 +1,260 @@
+// Cases of section A, deletes, tombstones and expiry: each test is named by its case in README.md.
+#include <set>
+
+#include "tests/cases/scripted_cluster.h"
+#include "tests/storage/rocks_world.h"
+
+namespace gyre::cases {
+namespace {
+
+using Values = std::vector<std::string>;
+
+constexpr uint64_t kStranger = 77;  // no member, so that no member takes a record for its own
+constexpr uint64_t kYear2023Ms = 1'700'000'000'000;
+
+Dot DotOf(uint64_t number, uint64_t node = kStranger) {
+  return {{node, 1}, CounterOfMillis(kYear2023Ms) + number};
+}
+
+// What passes between nodes while `filter` is set: no hints and no anti-entropy, so that a replica stays
+// stale.
+bool NeitherHintsNorComparisons(size_t, size_t, const Message& message) {
+  return !Handoff::IsOp(message.op) && !std::holds_alternative<peer::CompareSums>(message.body);
+}
+
+// A replica misses a delete and stays away for hours: nothing that it still holds comes back.
+TEST(CasesA, Case1_ADeleteOutlivesAReplicaThatMissedItAndWasAwayForLong) {
+  for (const bool with_context : {true, false}) {
+    ScriptedCluster cluster;
+    cluster.Put(0, {.key = "k", .value = "v", .w = kAll});
+    cluster.Kill(2);
+    cluster.Run(Millis(100));
+    DeleteCall call = {.key = "k"};
+    if (with_context) call.context = cluster.Get(1, {.key = "k"}).context;
+    cluster.Delete(1, call);
+    for (int hour = 0; hour < 3; ++hour) {
+      cluster.Run(Seconds(3600));
+      EXPECT_TRUE(cluster.OnDisk(0, "k").tombstone()) << "kept while a replica has not confirmed it";
+      EXPECT_TRUE(cluster.OnDisk(1, "k").tombstone());
+    }
+    cluster.SetFilter(NeitherHintsNorComparisons);
+    cluster.Start(2);
+    cluster.Run(Millis(200));
+    for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k"), Values{});
+    cluster.SetFilter({});
+    cluster.Quiesce();
+    for (size_t node = 0; node < 3; ++node) {
+      EXPECT_EQ(cluster.Values(node, "k", kOne), Values{});
+      EXPECT_EQ(cluster.Values(node, "k"), Values{});
+      EXPECT_TRUE(cluster.ScanAll(node).empty());
+    }
+  }
+}
+
+// The same, but the hints for it are lost with the disk of who held them.
+TEST(CasesA, Case1_ADeleteOutlivesTheLossOfItsHints) {
+  ScriptedCluster cluster;
+  cluster.Put(0, {.key = "k", .value = "v", .w = kAll});
+  cluster.Kill(2);
+  cluster.Run(Millis(100));
+  cluster.Delete(1, {.key = "k", .context = cluster.Get(1, {.key = "k"}).context});
+  cluster.Run(Seconds(3));
+  for (size_t node = 0; node < 2; ++node) {
+    cluster.Kill(node);
+    ASSERT_TRUE(cluster.node(node).engine().EraseRange(Table::kHints, {}).ok());
+    cluster.Start(node);
+  }
+  cluster.Start(2);
+  cluster.Quiesce();
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k", kOne), Values{});
+}
+
+// Files are flushed and merged in many orders, with what was put in some and what was deleted in others.
+TEST(CasesA, Case3_WhatWasDeletedStaysSoOverFlushesCompactionsAndRestarts) {
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    sim::Random random(seed);
+    RocksWorld world({.cache_bytes = 1 << 20, .write_buffer_bytes = 64 << 10, .log_bytes_max = 64 << 20});
+    auto store = std::make_unique<Store>(world.engine());
+    std::map<std::string, RecordBytes> model;
+    const auto row_key_of = [](uint64_t i) {
+      return MakeRowKey(1, i * 0x9e3779b97f4a7c15, "k" + std::to_string(i));
+    };
+    const auto commit = [&](const std::string& row_key, RecordBytes after) {
+      const RowWrite write = {row_key, model[row_key], after};
+      ASSERT_TRUE(store->Commit({&write, 1}, {}, Durability::kMemory).ok());
+      model[row_key] = std::move(after);
+    };
+    for (uint64_t step = 1; step <= 2500; ++step) {
+      const std::string row_key = row_key_of(random.Below(200));
+      const RecordBytes before = model[row_key];
+      Record record = before ? *DecodeRecord(*before) : Record{};
+      switch (random.Below(4)) {
+        case 0:  // a delete by a client
+          ApplyDelete(record, DotOf(step), {.seen = record.seen});
+          commit(row_key, std::make_shared<const std::string>(EncodeRecord(record)));
+          break;
+        case 1:  // a tombstone is collected
+          if (record.tombstone()) commit(row_key, nullptr);
+          break;
+        default:
+          ApplyPut(record, {.dot = DotOf(step), .value = std::string(random.Below(600), 'v')}, nullptr);
+          commit(row_key, std::make_shared<const std::string>(EncodeRecord(record)));
+      }
+      if (step % 500 != 0) continue;
+      store.reset();
+      world.Reopen();  // which flushes, and now and then merges
+      store = std::make_unique<Store>(world.engine());
+      for (const auto& [key, expected] : model) {
+        const RecordBytes found = *store->ReadRows({&key, 1})[0];
+        ASSERT_EQ(found == nullptr, expected == nullptr) << "seed " << seed << " step " << step;
+        if (found != nullptr) {
+          ASSERT_EQ(*found, *expected) << "seed " << seed << " step " << step;
+        }
+      }
+      ASSERT_EQ(store->Verify()->differences, 0u);
+    }
+  }
+}
+
+// Puts and deletes race, some with W of one, reads of all replicas between them.
+TEST(CasesA, Case6_AScanNeverListsWhatWasDeleted) {
+  ScriptedCluster cluster;
+  constexpr int kKeys = 300;
+  int under_way = 0;
+  const auto count = [&](const CallResult& result) {
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    --under_way;
+  };
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    const auto node = static_cast<size_t>(i) % 3;
+    if (i == kKeys / 3 || i == 2 * kKeys / 3) {
+      ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+      if (cluster.alive(2)) {
+        cluster.Kill(2);
+      } else {
+        cluster.Start(2);
+      }
+    }
+    const size_t alive = cluster.alive(node) ? node : 0;
+    cluster.Run(Millis(i % 50 == 0 ? 100 : 1));
+    cluster.Put(alive, {.key = key, .value = "v", .w = kOne});
+    under_way += 2;
+    cluster.AskLater(alive, GetCall{.key = key}, count);
+    cluster.AskLater(alive, DeleteCall{.key = key}, count);
+  }
+  ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+  cluster.Quiesce();
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.ScanAll(node), (std::map<std::string, Values>()));
+  for (int i = 0; i < kKeys; ++i) EXPECT_EQ(cluster.Values(1, "k" + std::to_string(i)), Values{});
+}
+
+// Expired values on some replicas only, on one replica whose clock is behind: they are made equal once, and
+// then nobody sends them again. (That they leave the disk is for when they are collected.)
+TEST(CasesA, Case7_ExpiredValuesAreNotPassedToAndFro) {
+  ScriptedCluster cluster;
+  cluster.node(1).JumpWallClock(-400);
+  cluster.SetFilter(NeitherHintsNorComparisons);
+  for (int i = 0; i < 200; ++i) {
+    if (i == 100) {
+      cluster.Kill(2);
+      cluster.Run(Millis(100));
+    }
+    cluster.Put(static_cast<size_t>(i) % 2, {.key = "k" + std::to_string(i), .value = "v", .ttl_ms = 5000});
+  }
+  cluster.Start(2);
+  cluster.Run(Seconds(10));
+  cluster.SetFilter({});
+  cluster.Quiesce();
+  const uint64_t repairs = cluster.repairs();
+  cluster.Run(Seconds(60));
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(cluster.Values(static_cast<size_t>(i) % 3, "k" + std::to_string(i)), Values{});
+  for (size_t node = 0; node < 3; ++node) EXPECT_TRUE(cluster.ScanAll(node).empty());
+  EXPECT_EQ(cluster.repairs(), repairs);
+}
+
+// Asked every millisecond around the moment, through every node: the value, or nothing.
+TEST(CasesA, Case9_AroundItsExpiryAKeyIsThereOrNotAndNothingBetween) {
+  ScriptedCluster cluster;
+  cluster.node(1).JumpWallClock(-100);
+  const std::string context = cluster.Put(0, {.key = "k", .value = "v", .w = kAll, .ttl_ms = 1000});
+  const Micros begun = cluster.now();
+  bool gone[3] = {};
+  int shown = 0;
+  int unseen = 0;
+  int under_way = 0;
+  while (cluster.now() < begun + Seconds(2)) {
+    for (size_t node = 0; node < 3; ++node) {
+      ++under_way;
+      cluster.AskLater(node, GetCall{.key = "k"}, [&, node](const CallResult& result) {
+        --under_way;
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        const GetResult& get = std::get<GetResult>(result.result);
+        ++(get.values.empty() ? unseen : shown);
+        ASSERT_LE(get.values.size(), 1u);
+        EXPECT_FALSE(get.context.empty());
+        if (!get.values.empty()) {
+          EXPECT_EQ(get.values[0].value, "v");
+          EXPECT_FALSE(gone[node]) << "it came back";
+        }
+        gone[node] = get.values.empty();
+      });
+    }
+    cluster.Run(Millis(1));
+  }
+  ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+  EXPECT_GT(shown, 2700);
+  EXPECT_GT(unseen, 2700);
+}
+
+// One replica holds a new value, another an older tombstone: whichever answers first, the value is read.
+TEST(CasesA, Case12_AnOlderTombstoneDestroysNothingInWhateverOrderItArrives) {
+  for (const bool causal : {true, false}) {
+    ScriptedCluster cluster;
+    sim::Random random(7);
+    cluster.SetDelay([&](size_t, size_t, const Message&) { return random.Between({100}, Millis(5)); });
+    for (int i = 0; i < 500; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      Record tombstone;
+      ApplyPut(tombstone, {.dot = DotOf(1), .value = "old"}, nullptr);
+      ApplyDelete(tombstone, DotOf(2), {.seen = tombstone.seen});
+      Record object = causal ? tombstone : Record{};
+      ApplyPut(object, {.dot = DotOf(3, kStranger + 1), .value = "new"}, nullptr);
+      cluster.Inject(0, cluster.RowKeyOf(key), i % 2 == 0 ? tombstone : object);
+      cluster.Inject(1, cluster.RowKeyOf(key), i % 2 == 0 ? object : tombstone);
+      if (i % 3 == 0) cluster.Inject(2, cluster.RowKeyOf(key), tombstone);
+      EXPECT_EQ(cluster.Values(static_cast<size_t>(i) % 3, key), Values{"new"}) << i;
+    }
+    cluster.Quiesce();
+    EXPECT_EQ(cluster.ScanAll(1).size(), 500u);
+  }
+}
+
+TEST(CasesA, Case14_ADeleteOfAKeyThatWasOverwrittenWithATtlHoldsAfterTheExpiry) {
+  for (const bool with_context : {true, false}) {
+    for (const bool stale : {true, false}) {
+      ScriptedCluster cluster;
+      cluster.Put(0, {.key = "k", .value = "for ever", .w = kAll});
+      if (stale) {  // one replica holds the first value to the end
+        cluster.SetFilter(NeitherHintsNorComparisons);
+        cluster.Part({2});
+        cluster.Run(Millis(100));
+      }
+      cluster.Put(1, {.key = "k", .value = "for a while", .ttl_ms = 2000});
+      DeleteCall call = {.key = "k"};
+      if (with_context) call.context = cluster.Get(0, {.key = "k"}).context;
+      cluster.Delete(0, call);
+      cluster.Run(Seconds(3));
+      cluster.Mend();
+      cluster.Run(Millis(100));
+      for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k"), Values{});
+      cluster.SetFilter({});
+      cluster.Quiesce();
+      for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k", kOne), Values{});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre::cases
