@@ -108,6 +108,7 @@ void Handoff::CountPage(const Turn& turn, const peer::FetchPageReply& page) {
     return;
   }
   for (const Row& row : page.rows) replica_.CountHint(row.row_key, row.record);
+  damaged_ = damaged_ || page.skipped;
   counted_ = page.complete;
   if (!page.complete) counted_to_ = page.rows.back().row_key;
 }

@@ -41,6 +41,8 @@ class Handoff {
 
   // What was on disk at the start is known by now.
   bool counted() const { return counted_; }
+  // And all of it could be read.
+  bool knows_all() const { return counted_ && !damaged_; }
 
  private:
   static constexpr uint32_t kPageRows = 128;
@@ -90,6 +92,7 @@ class Handoff {
   Replica& replica_;
   OpId next_op_;
   bool counted_ = false;
+  bool damaged_ = false;  // some could not be counted
   std::string counted_to_;  // hint key
   Micros count_at_;
   OpId page_op_ = 0;  // of the page that is being read; 0: none

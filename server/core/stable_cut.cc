@@ -58,7 +58,7 @@ void StableCut::Confirm(const Turn& turn, const Parts& parts) {
   if (on_its_way_) return;
   if (candidate_ == 0) {
     const uint64_t ready = Least(turn, &peer::CutState::ready);
-    if (ready <= marks_.confirmed || !parts.handoff.counted()) return;
+    if (ready <= marks_.confirmed || !parts.handoff.knows_all()) return;
     candidate_ = ready;
     begun_before_ = parts.coordinator.next_op();
   }
