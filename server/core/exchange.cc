@@ -158,7 +158,7 @@ void Exchange::NextQuestion(const Turn& turn) {
     work.suspects.clear();
   }
   if (!work.leaves.empty()) return AskRows(turn);
-  EndTask(turn, !work.moved);
+  EndTask(turn, !work.moved && !work.skipped);
 }
 
 void Exchange::LookLater(const Turn& turn) {

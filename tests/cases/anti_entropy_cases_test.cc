@@ -23,9 +23,11 @@ Record RecordOf(const std::string& value, uint64_t number, uint64_t node = kStra
   return record;
 }
 
+// So young that no stable cut passes it while it is watched.
 Record TombstoneOf(uint64_t number) {
+  constexpr uint64_t kYear2030Ms = 1'900'000'000'000;
   Record record;
-  ApplyDelete(record, DotOf(number), {});
+  ApplyDelete(record, DotOf(CounterOfMillis(kYear2030Ms) + number), {});
   return record;
 }
 
