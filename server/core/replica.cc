@@ -26,21 +26,22 @@ absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& sto
   RowKeyParts parts;
   if (!ParseRowKey(store.row_key, parts) || store.record == nullptr)
     return absl::StatusCode::kInvalidArgument;
-  // Who takes a hint with something that may be below the next cut could bring it back after that.
-  if (store.hint_for && !IsEmptyRecord(store.record) && OldestCounter(*store.record) <= cuts_.promised) {
-    return absl::StatusCode::kFailedPrecondition;
-  }
   if (store.hint_for && (store.hint_for == turn.self || turn.view->ring.IndexOf(store.hint_for) < 0)) {
     return absl::StatusCode::kInvalidArgument;
   }
   if (turn.view->Keyspace(parts.keyspace) == nullptr) return absl::StatusCode::kFailedPrecondition;
+  // Who takes a hint with something that may be below the next cut could bring it back after that. (0: no
+  // record, which the merge will say.)
+  const uint64_t oldest = store.hint_for ? OldestCounter(*store.record) : 0;
+  if (oldest > 0 && oldest <= cuts_.promised) return absl::StatusCode::kFailedPrecondition;
   return absl::StatusCode::kOk;
 }
 
 // All of it was known or superseded when this node's cut rose, though there may be nothing left that says so.
 bool Replica::IsBelowCut(const peer::StoreRow& store) const {
   const uint64_t cut = filling_ ? cuts_.full : cuts_.held;
-  return store.cut < cut && !IsEmptyRecord(store.record) && NewestCounter(*store.record) <= cut;
+  if (store.cut >= cut || IsEmptyRecord(store.record)) return false;
+  return NewestCounter(*store.record) <= cut && DecodeRecord(*store.record).ok();
 }
 
 void Replica::StoreRow(const Turn& turn, FromPeer input) {
