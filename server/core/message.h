@@ -138,6 +138,8 @@ struct Message {
       body;
 };
 
+struct RowEntry;
+
 // One change of one row, to be made durable. The lane hands it back in Committed.
 struct RowCommit {
   NodeId asked_by;  // who is told when it is durable; zero: nobody
@@ -146,6 +148,7 @@ struct RowCommit {
   RecordBytes before;  // nullptr: there was no row
   RecordBytes after;
   bool more = false;  // for the answer: `after` is more than the asker sent
+  RowEntry* row = nullptr;  // in the row table, where it stays until then
 };
 
 // Inputs.

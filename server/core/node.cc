@@ -89,6 +89,18 @@ void Node::NoticeFull(const Turn& turn) {
   stable_cut_.Filled(turn, replica_);
 }
 
+void Node::Expect(const std::vector<Input>& inputs) {
+  expected_.clear();
+  for (const Input& input : inputs) {
+    const auto* const from_peer = std::get_if<FromPeer>(&input);
+    if (from_peer == nullptr) continue;
+    const auto& body = from_peer->message.body;
+    if (const auto* store = std::get_if<peer::StoreRow>(&body)) expected_.push_back(store->row_key);
+    if (const auto* fetch = std::get_if<peer::FetchRow>(&body)) expected_.push_back(fetch->row_key);
+  }
+  replica_.rows().Expect(expected_);
+}
+
 void Node::Tick(Now now, Outbox& out) {
   const Turn turn = {now, config_.self, view_, up_, out};
   replica_.rows().Evict();

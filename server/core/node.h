@@ -36,6 +36,8 @@ class Node {
   // Takes one input and appends what must be done about it. Never blocks.
   // REQUIRES: `now` is not before the `now` of the previous call.
   void Step(Now now, Input input, Outbox& out);
+  // These are the next to be stepped, all of them: many rows are fetched from memory in the time of one.
+  void Expect(const std::vector<Input>& inputs);
   void Tick(Now now, Outbox& out);              // gives up on work whose deadline is <= now
   std::optional<Micros> next_deadline() const;  // when Tick has something to do; nullopt: not by itself
 
@@ -72,7 +74,8 @@ class Node {
   Handoff handoff_;
   StableCut stable_cut_;
   Collector collector_;
-  std::vector<FromPeer> ahead_;  // stores from peers whose layout is newer, until this node has it
+  std::vector<std::string_view> expected_;  // row keys, for Expect
+  std::vector<FromPeer> ahead_;             // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;
 };
 

@@ -22,6 +22,7 @@ void Lane::Turn(std::vector<Input>& inputs) {
 void Lane::Settle(Now now, std::vector<Input>& inputs) {
   std::vector<Input> again;
   do {
+    node_.Expect(inputs);
     for (Input& input : inputs) {
       if (const auto* batch = std::get_if<Committed>(&input)) {
         committing_ = false;

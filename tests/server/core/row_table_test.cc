@@ -61,9 +61,9 @@ TEST(RowTable, WhatIsCommittedLagsBehindWhatIsLatest) {
   EXPECT_EQ(rows.Find("k")->latest, two);
   EXPECT_EQ(rows.Find("k")->committed, zero);
   EXPECT_EQ(rows.idle_bytes(), 0u) << "a row with changes under way never leaves";
-  rows.ChangeCommitted("k", one);
+  rows.ChangeCommitted(*rows.Find("k"), one);
   EXPECT_EQ(rows.Find("k")->committed, one);
-  rows.ChangeCommitted("k", two);
+  rows.ChangeCommitted(*rows.Find("k"), two);
   EXPECT_EQ(rows.Find("k")->committed, two);
   EXPECT_GT(rows.idle_bytes(), 0u);
 }
@@ -74,7 +74,7 @@ TEST(RowTable, AChangeThatFailedLeavesARowToBeReadAnew) {
   rows.Park("k", ResumeWrite{1}, out);
   rows.Loaded("k", nullptr);
   rows.Change(*rows.Find("k"), Bytes("1"));
-  rows.ChangeFailed("k");
+  rows.ChangeFailed(*rows.Find("k"));
   EXPECT_EQ(rows.Find("k"), nullptr);
   EXPECT_EQ(rows.size(), 0u);
 }
@@ -87,10 +87,10 @@ TEST(RowTable, AFailedChangeThatALaterOneHoldsLeavesTheRowInHand) {
   const RecordBytes two = Bytes("12");
   rows.Change(*rows.Find("k"), Bytes("1"));
   rows.Change(*rows.Find("k"), two);
-  rows.ChangeFailed("k");
+  rows.ChangeFailed(*rows.Find("k"));
   ASSERT_NE(rows.Find("k"), nullptr);
   EXPECT_EQ(rows.Find("k")->committed, nullptr);
-  rows.ChangeCommitted("k", two);
+  rows.ChangeCommitted(*rows.Find("k"), two);
   EXPECT_EQ(rows.Find("k")->committed, two);
 }
 
@@ -100,7 +100,7 @@ void Load(RowTable& rows, const std::string& row_key) {
   rows.Loaded(row_key, Bytes(std::string(1000, 'x')));
 }
 
-TEST(RowTable, TheLeastRecentlyUsedIdleRowLeavesFirst) {
+TEST(RowTable, AnIdleRowThatWasNotUsedLatelyLeavesFirst) {
   RowTable rows(3000);
   Load(rows, "a");
   Load(rows, "b");
@@ -111,6 +111,35 @@ TEST(RowTable, TheLeastRecentlyUsedIdleRowLeavesFirst) {
   EXPECT_NE(rows.Find("a"), nullptr);
   EXPECT_NE(rows.Find("c"), nullptr);
   EXPECT_LE(rows.idle_bytes(), 3000u);
+}
+
+TEST(RowTable, AllRowsThatWereUsedLeaveOneAfterTheOther) {
+  RowTable rows(3000);
+  Load(rows, "a");
+  Load(rows, "b");
+  Load(rows, "c");
+  for (const char* row_key : {"a", "b", "c"}) EXPECT_NE(rows.Find(row_key), nullptr);
+  rows.Evict();
+  EXPECT_EQ(rows.Find("a"), nullptr) << "all marks are gone then, and it is the first";
+  EXPECT_NE(rows.Find("b"), nullptr);
+  EXPECT_NE(rows.Find("c"), nullptr);
+}
+
+TEST(RowTable, ManyRowsAreFoundExpectedOrNot) {
+  RowTable rows(100 << 20);
+  for (int i = 0; i < 1000; ++i) Load(rows, std::to_string(i));
+  const std::string known = "7";
+  rows.Expect({known, "never heard of"});
+  for (int i = 0; i < 1000; ++i) {
+    RowTable::Entry* const row = rows.Find(std::to_string(i));
+    ASSERT_NE(row, nullptr) << i;
+    EXPECT_EQ(row->key(), std::to_string(i));
+  }
+  EXPECT_EQ(rows.Find("never heard of"), nullptr);
+  EXPECT_EQ(rows.size(), 1000u);
+  rows.DropIdle();
+  EXPECT_EQ(rows.size(), 0u);
+  EXPECT_EQ(rows.idle_bytes(), 0u);
 }
 
 TEST(RowTable, WithoutRoomRowsStayUntilTheEndOfTheTurn) {
