@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "proto/parked_poller.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/kv_service.h"
-#include "server/rpc/parked_poller.h"
 #include "server/rpc/peer_service.h"
 
 namespace gyre {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <absl/synchronization/notification.h>
+#include <grpcpp/grpcpp.h>
 #include <memory>
 
 #include "proto/peer.grpc.pb.h"
@@ -16,8 +17,17 @@ namespace gyre {
 class ParkedPoller {
  public:
   // REQUIRES: a server or channel of this process lives from before this until after it.
-  ParkedPoller();
-  ~ParkedPoller();
+  // A channel without credentials fails every call at once, and says so on a polling thread.
+  ParkedPoller() : stub_(v1::Peer::NewStub(grpc::CreateChannel("parked", nullptr))) {
+    stub_->async()->Tell(&context_, &nothing_, &receipt_, [this](const grpc::Status&) {
+      over_.WaitForNotification();
+      left_.Notify();
+    });
+  }
+  ~ParkedPoller() {
+    over_.Notify();
+    left_.WaitForNotification();
+  }
   ParkedPoller(const ParkedPoller&) = delete;
   ParkedPoller& operator=(const ParkedPoller&) = delete;
 
