@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 
 namespace gyre {
 namespace {
@@ -75,12 +74,15 @@ void VersionVector::Join(const VersionVector& other) {
   entries_ = std::move(joined);
 }
 
+// Not by printf: each value that a get returns has one.
 std::string ToString(const Dot& dot) {
-  char text[64];
-  const int size =
-      std::snprintf(text, sizeof text, "%016llx.%u@%llu", static_cast<unsigned long long>(dot.actor.node),
-                    dot.actor.incarnation, static_cast<unsigned long long>(dot.counter));
-  return std::string(text, static_cast<size_t>(size));
+  std::string text;
+  text.reserve(48);
+  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[dot.actor.node >> shift & 15];
+  return text.append(".")
+      .append(std::to_string(dot.actor.incarnation))
+      .append("@")
+      .append(std::to_string(dot.counter));
 }
 
 std::string ToString(const VersionVector& vector) {
