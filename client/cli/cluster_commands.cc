@@ -99,9 +99,8 @@ void Status(Session& session) {
   for (const NodeStatus& node : info->nodes) {
     rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, StateText(node),
                     std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
-                    std::to_string(node.collectible),
-                    std::to_string(node.bytes), std::to_string(node.hints_held),
-                    std::to_string(node.hints_owed)});
+                    std::to_string(node.collectible), std::to_string(node.bytes),
+                    std::to_string(node.hints_held), std::to_string(node.hints_owed)});
   }
   PrintTable(session, rows);
   PrintStableCut(session, info->stable_cut);

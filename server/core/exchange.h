@@ -13,9 +13,9 @@
 // stays unequal.
 //
 // A value driven by its node, like everything in core. One comparison is under way at a time: that is the
-// budget. It waits while the disk of either side is behind, so that what is on its way stays bounded. And a node
-// compares rows with one peer at a time, asking or asked, for two would bring it the same records: the second
-// looks once more when the first is done.
+// budget. It waits while the disk of either side is behind, so that what is on its way stays bounded. And a
+// node compares rows with one peer at a time, asking or asked, for two would bring it the same records: the
+// second looks once more when the first is done.
 #pragma once
 
 #include <cstdint>

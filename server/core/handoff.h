@@ -92,7 +92,7 @@ class Handoff {
   Replica& replica_;
   OpId next_op_;
   bool counted_ = false;
-  bool damaged_ = false;  // some could not be counted
+  bool damaged_ = false;    // some could not be counted
   std::string counted_to_;  // hint key
   Micros count_at_;
   OpId page_op_ = 0;  // of the page that is being read; 0: none

@@ -111,10 +111,10 @@ struct CompareRows {
 };
 struct CompareRowsReply {
   absl::StatusCode code = absl::StatusCode::kOk;  // ABORTED, RESOURCE_EXHAUSTED: later
-  std::string covered_to;           // row key, exclusive
-  std::vector<std::string> wanted;  // row keys of the sender's rows that the receiver lacks
-  std::vector<Row> rows;            // of the receiver, that the sender lacks
-  uint64_t cut = 0;                 // the stable cut under which these were read
+  std::string covered_to;                         // row key, exclusive
+  std::vector<std::string> wanted;                // row keys of the sender's rows that the receiver lacks
+  std::vector<Row> rows;                          // of the receiver, that the sender lacks
+  uint64_t cut = 0;                               // the stable cut under which these were read
 };
 
 // What a node says of stable cuts (stable_cut.h). Each number is a counter, and stays true once it was said,
@@ -147,7 +147,7 @@ struct RowCommit {
   std::string row_key;
   RecordBytes before;  // nullptr: there was no row
   RecordBytes after;
-  bool more = false;  // for the answer: `after` is more than the asker sent
+  bool more = false;        // for the answer: `after` is more than the asker sent
   RowEntry* row = nullptr;  // in the row table, where it stays until then
 };
 
