@@ -140,12 +140,14 @@ class RunningNode : public Gyred {
  private:
   absl::StatusOr<Membership> MakeMembership();
   ControlThread::Hooks MembershipHooks();
+  void LogClock();
   void Joined(std::shared_ptr<const View> view);
   absl::Status Ready() const;
 
   const Config config_;
   Identity identity_;
   const bool filling_;  // at the start
+  bool clock_was_off_ = false;
   MachineClock clock_;
   Inbox<Input> inbox_;
   RpcCounters counters_;
@@ -201,6 +203,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
       .new_view = [this](std::shared_ptr<const View> view) { Joined(std::move(view)); },
       .known =
           [this](const ClusterState::Known& known, const std::vector<NodeId>& suspects) {
+            LogClock();
             const std::shared_ptr<const View> view = state_.view();
             if (view == nullptr) return;
             for (const std::string& sentence : links_.Update(*view, known, suspects)) Log(sentence);
@@ -222,6 +225,20 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
           },
       .log = Log,
   };
+}
+
+// Once when the clock goes wrong, and once when it is right again.
+void RunningNode::LogClock() {
+  const bool off = lane_stats_.clock_is_off;
+  if (std::exchange(clock_was_off_, off) == off) return;
+  if (off) {
+    Log("this node's clock differs by " + std::to_string(lane_stats_.clock_offset_ms) +
+        " ms from the median of the members' clocks, more than limits.clock_drift_ms: other nodes coordinate "
+        "its "
+        "writes until it is set right");
+  } else {
+    Log("this node's clock is right again");
+  }
 }
 
 void RunningNode::Joined(std::shared_ptr<const View> view) {

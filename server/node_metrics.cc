@@ -67,6 +67,16 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   gauge("gyre_repair_unequal_ranges", "Pairs of range and peer that were not found equal when last compared.",
         [&lane] { return lane.unequal_ranges.load(); });
 
+  gauge("gyre_clock_offset_milliseconds",
+        "How far this node's clock is ahead of the median of the members' clocks; negative: behind.",
+        [&lane] { return lane.clock_offset_ms.load(); });
+  gauge("gyre_clock_is_off",
+        "1 while that is more than limits.clock_drift_ms: other nodes coordinate its writes.",
+        [&lane] { return lane.clock_is_off.load() ? 1 : 0; });
+  count("gyre_records_from_the_future_total",
+        "Records taken with a counter further ahead of this node's clock than limits.clock_drift_ms.",
+        lane.records_from_the_future);
+
   CommitThread& disk = parts.disk;
   gauge("gyre_collectible_rows", "Rows with a tombstone, a value that expires or a retry to remember.",
         [&disk] { return disk.collectible(); });

@@ -49,6 +49,8 @@ class Coordinator {
   void PeerLost(const Turn& turn, NodeId node);
   void ClockAdvanced(const Turn& turn);  // writes that waited for the clock go on
   void Tick(const Turn& turn);
+  // While it is, another replica coordinates what this node can hand on.
+  void SetClockIsOff(bool off) { clock_is_off_ = off; }
   // From now on no late answer is waited for.
   void Drain(const Turn& turn);
 
@@ -164,6 +166,7 @@ class Coordinator {
   std::deque<OpId> lingerers_;  // in the order of their replies; some ended
   size_t lingering_ = 0;
   uint64_t forwards_refused_ = 0;
+  bool clock_is_off_ = false;
   bool draining_ = false;
   LatencyQuantile fetch_latency_;
   ReplicaRangesCache ranges_;

@@ -30,13 +30,17 @@ void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool
     return Fail(turn, origin, std::move(status));
   // A primary, or where none is up, who stands in for one.
   const int own = op.replicas.SlotOf(turn.self);
+  // Of those that are up, one whose clock is right.
+  const bool hand_on = clock_is_off_ && !origin.forwarded_by;
+  const auto rank = [&](int slot) {
+    return (op.replicas.hint_for(slot) ? 2 : 0) + (hand_on && slot == own ? 1 : 0);
+  };
   int best = -1;
   for (int slot = 0; slot < op.replicas.size(); ++slot) {
-    if (!turn.Up(op.replicas[slot])) continue;
-    if (best < 0 || (op.replicas.hint_for(best) && !op.replicas.hint_for(slot))) best = slot;
+    if (turn.Up(op.replicas[slot]) && (best < 0 || rank(slot) < rank(best))) best = slot;
   }
   assert(best >= 0);  // enough of them are up
-  const bool coordinates = own >= 0 && (!op.replicas.hint_for(own) || op.replicas.hint_for(best));
+  const bool coordinates = own >= 0 && rank(own) <= rank(best);
   if (!coordinates) {
     const NodeId to = op.replicas[best];
     if (origin.forwarded_by) {

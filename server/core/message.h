@@ -120,7 +120,8 @@ struct CompareRowsReply {
 // What a node says of stable cuts (stable_cut.h). Each number is a counter, and stays true once it was said,
 // but for the cut of a node that loses its store.
 struct CutState {
-  uint64_t ready = 0;  // its clock is above this
+  uint64_t wall_ms = 0;  // its clock
+  uint64_t ready = 0;    // its clock is above this
   uint64_t confirmed =
       0;  // it has promised to take nothing at or below this, but as a replica from a replica
   uint64_t exchanged = 0;  // since all confirmed this, it exchanged with every replica above it

@@ -112,6 +112,7 @@ void Node::Tick(Now now, Outbox& out) {
   handoff_.Tick(turn);
   NoticeFull(turn);
   stable_cut_.Tick(turn, {replica_, coordinator_, exchange_, handoff_});
+  coordinator_.SetClockIsOff(stable_cut_.clock_is_off());
   collector_.Tick(turn);
 }
 

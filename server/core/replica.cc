@@ -59,6 +59,10 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   const std::string key = store.hint_for ? MakeHintKey(store.hint_for.value, store.row_key) : store.row_key;
   RowTable::Entry* const row = rows_.Find(key);
   if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
+  // Taken all the same: to refuse it would keep the replicas apart for ever.
+  if (NewestCounter(*store.record) > CounterOfMillis(turn.now.wall_ms + drift_ms_)) {
+    ++records_from_the_future_;
+  }
   const bool below = !store.hint_for && IsBelowCut(store);
   RecordBytes merged = row->latest;
   if (!below) {

@@ -72,6 +72,8 @@ class Replica {
   // By node, hints that were erased: delivered. Rising numbers.
   const std::map<NodeId, uint64_t>& hints_delivered() const { return hints_delivered_; }
   uint64_t hints_refused() const { return hints_refused_; }  // at the limit
+  // Records with a counter further ahead of this node's clock than clocks may be.
+  uint64_t records_from_the_future() const { return records_from_the_future_; }
   // Stores that no peer in its right mind asks for.
   uint64_t stores_refused() const { return stores_refused_; }
   // Whether the limit lets the hint at `hint_key`, which `row` has in hand, become `after`; counts it when
@@ -122,6 +124,7 @@ class Replica {
   uint64_t data_hints_ = 0;
   uint64_t hint_commits_ = 0;  // on their way to disk
   uint64_t stores_refused_ = 0;
+  uint64_t records_from_the_future_ = 0;
   uint64_t bytes_on_the_way_ = 0;  // of rows and hints that are becoming durable
   bool filling_ = false;
   Cuts cuts_;

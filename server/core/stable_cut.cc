@@ -50,6 +50,7 @@ void StableCut::Tick(const Turn& turn, const Parts& parts) {
   self_.all = parts.replica.cuts().all;
   if (turn.now.steady >= publish_at_ || !SameNews(self_, published_)) Publish(turn);
   blockers_ = FindBlockers(turn);
+  clock_offset_ms_ = clocks_.OffsetMs(turn);
   next_at_ = publish_at_;
 }
 
@@ -89,6 +90,7 @@ void StableCut::Receive(const Turn& turn, NodeId from, OpId op, const peer::CutS
   Member& member = members_[from];
   if (op <= member.op) return;
   member = {op, state};
+  clocks_.Heard(turn, from, state.wall_ms);
   HearCuts(turn, replica);
   next_at_ = std::min(next_at_, turn.now.steady + kSoon);
 }
@@ -96,9 +98,12 @@ void StableCut::Receive(const Turn& turn, NodeId from, OpId op, const peer::CutS
 void StableCut::HearCuts(const Turn& turn, Replica& replica) {
   Cuts& cuts = replica.cuts();
   cuts.all = std::max(cuts.all, Least(turn, &peer::CutState::cut));
+  // No cut was ever ahead of any member's clock: what is, nobody in its right mind says.
+  const uint64_t present = CounterOfMillis(turn.now.wall_ms + drift_ms_);
   for (const auto& [node, member] : members_) {
-    cuts.all = std::max(cuts.all, member.state.all);
-    cuts.heard_of = std::max({cuts.heard_of, member.state.cut, member.state.all});
+    const peer::CutState& state = member.state;
+    if (state.all <= present) cuts.all = std::max(cuts.all, state.all);
+    if (state.cut <= present) cuts.heard_of = std::max({cuts.heard_of, state.cut, cuts.all});
   }
   if (replica.filling()) cuts.full = CutOfFull(turn);
 }
@@ -146,6 +151,7 @@ uint64_t StableCut::Least(const Turn& turn, uint64_t peer::CutState::*number) co
 }
 
 void StableCut::Publish(const Turn& turn) {
+  self_.wall_ms = turn.now.wall_ms;
   published_ = self_;
   publish_at_ = turn.now.steady + kEvery;
   for (const gyre::Member& member : turn.view->layout.members) {

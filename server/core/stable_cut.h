@@ -29,6 +29,7 @@
 #include "server/core/exchange.h"
 #include "server/core/handoff.h"
 #include "server/core/message.h"
+#include "server/core/peer_clocks.h"
 #include "server/core/replica.h"
 #include "server/core/replica_ranges_cache.h"
 #include "server/core/turn.h"
@@ -64,6 +65,12 @@ class StableCut {
     bool operator==(const Blocker&) const = default;
   };
   const std::vector<Blocker>& blockers() const { return blockers_; }
+  // Of this node's clock, as PeerClocks has it.
+  int64_t clock_offset_ms() const { return clock_offset_ms_; }
+  bool clock_is_off() const {
+    return clock_offset_ms_ > static_cast<int64_t>(drift_ms_) ||
+           clock_offset_ms_ < -static_cast<int64_t>(drift_ms_);
+  }
 
  private:
   static constexpr Micros kEvery = Seconds(1);
@@ -95,6 +102,8 @@ class StableCut {
   Micros publish_at_;
   Micros next_at_;
   std::vector<Blocker> blockers_;
+  PeerClocks clocks_;
+  int64_t clock_offset_ms_ = 0;
   std::map<NodeId, Member> members_;  // that were heard of, without this node
 };
 

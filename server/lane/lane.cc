@@ -141,6 +141,9 @@ void Lane::Publish() {
   set(runtime_.stats.filling, exchange.filling());
   set(runtime_.stats.hints_refused, node_.replica().hints_refused());
   set(runtime_.stats.hints_counted, node_.handoff().counted());
+  set(runtime_.stats.clock_offset_ms, node_.stable_cut().clock_offset_ms());
+  set(runtime_.stats.clock_is_off, node_.stable_cut().clock_is_off());
+  set(runtime_.stats.records_from_the_future, node_.replica().records_from_the_future());
   set(runtime_.stats.stable_cut_ms, MillisOfCounter(node_.replica().cuts().all));
   if (hints != hints_) {
     hints_ = hints;

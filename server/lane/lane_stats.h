@@ -51,7 +51,10 @@ struct LaneStats {
   mutable absl::Mutex mutex;
   Hints hints_by_node ABSL_GUARDED_BY(mutex);
   Blockers blockers ABSL_GUARDED_BY(mutex);
-  std::atomic<uint64_t> stable_cut_ms = 0;  // since 1970; what all members hold
+  std::atomic<uint64_t> stable_cut_ms = 0;   // since 1970; what all members hold
+  std::atomic<int64_t> clock_offset_ms = 0;  // ahead of the median of the members' clocks
+  std::atomic<bool> clock_is_off = false;    // by more than clocks may be apart
+  std::atomic<uint64_t> records_from_the_future = 0;
   std::atomic<bool> filling = false;
   std::atomic<uint64_t> hints_held = 0;
   std::atomic<uint64_t> hints_refused = 0;

@@ -141,6 +141,7 @@ struct ToWire {
   }
   void operator()(peer::CutState& from) const {
     v1::CutState& state = *to.mutable_cut_state();
+    state.set_wall_ms(from.wall_ms);
     state.set_ready(from.ready);
     state.set_confirmed(from.confirmed);
     state.set_exchanged(from.exchanged);
@@ -282,8 +283,18 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     }
     case v1::PeerMessage::kCutState: {
       const v1::CutState& state = from.cut_state();
-      message.body = peer::CutState{state.ready(), state.confirmed(), state.exchanged(),
-                                    state.cut(),   state.all(),       state.filling()};
+      if (std::max({state.ready(), state.confirmed(), state.exchanged(), state.cut(), state.all()}) >
+              kCounterMax ||
+          state.wall_ms() > MillisOfCounter(kCounterMax)) {
+        return Refused("a counter or a clock is beyond all time");
+      }
+      message.body = peer::CutState{.wall_ms = state.wall_ms(),
+                                    .ready = state.ready(),
+                                    .confirmed = state.confirmed(),
+                                    .exchanged = state.exchanged(),
+                                    .cut = state.cut(),
+                                    .all = state.all(),
+                                    .filling = state.filling()};
       return message;
     }
     case v1::PeerMessage::BODY_NOT_SET:

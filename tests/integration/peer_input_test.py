@@ -93,6 +93,8 @@ class PeerInput(ClusterTest):
             message(op=1, compare_rows=peer_pb2.CompareRows(after=b"", end=b"\xff", rows=[
                 peer_pb2.RowDigest(row_key=good), peer_pb2.RowDigest(row_key=good)])),
             message(op=1, compare_rows_reply=peer_pb2.CompareRowsReply(wanted=[good] * 1001)),
+            message(op=1, cut_state=peer_pb2.CutState(all=2**63)),
+            message(op=1, cut_state=peer_pb2.CutState(wall_ms=2**48)),
         ]
         self.link(self.frame(), self.frame(garbled))
         wait_until("they are counted", lambda: self.refused() >= len(garbled))

@@ -197,5 +197,26 @@ TEST_F(StableCutTest, NewsThatWasOvertakenIsNone) {
   EXPECT_EQ(Held().promised, 7u);
 }
 
+TEST_F(StableCutTest, ACutFromTheFutureIsNotTaken) {
+  BothSay({.ready = kNow, .cut = CounterOfMillis(kWallMs * 2), .all = CounterOfMillis(kWallMs * 2)});
+  Run(Seconds(2));
+  EXPECT_EQ(Held().all, 0u);
+  EXPECT_EQ(Held().heard_of, 0u);
+}
+
+TEST_F(StableCutTest, ANodeWhoseClockIsOffHandsItsWritesOn) {
+  BothSay({.wall_ms = kWallMs - 60'000, .ready = 1});
+  Run(Seconds(2));
+  EXPECT_TRUE(node->stable_cut().clock_is_off());
+  Call(PutCall{.key = "k", .value = "v"});
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<peer::Forward>(sent[0].message.body));
+  // What was handed to it by another it coordinates, and so it does when it is alone.
+  Sent();
+  Answer(kB, 5, peer::Forward{PutCall{.key = "k", .value = "v"}, Seconds(1)});
+  Commit();
+  EXPECT_FALSE(OnDisk("k").empty());
+}
+
 }  // namespace
 }  // namespace gyre
