@@ -22,7 +22,16 @@ bool NeitherHintsNorComparisons(size_t, size_t, const Message& message) {
   return !Handoff::IsOp(message.op) && !std::holds_alternative<peer::CompareSums>(message.body);
 }
 
-// A replica misses a delete and stays away for hours: nothing that it still holds comes back.
+void ExpectNothingOnDisk(ScriptedCluster& cluster) {
+  for (size_t node = 0; node < cluster.size(); ++node) {
+    EXPECT_EQ(cluster.RowsOnDisk(node), 0u) << node;
+    EXPECT_EQ(cluster.RowsOnDisk(node, Table::kCollect), 0u) << node;
+    EXPECT_EQ(cluster.node(node).store().collectible(), 0u) << node;
+  }
+}
+
+// A replica misses a delete and stays away for weeks: nothing that it still holds comes back, and what says
+// so goes when it has it, too.
 TEST(CasesA, Case1_ADeleteOutlivesAReplicaThatMissedItAndWasAwayForLong) {
   for (const bool with_context : {true, false}) {
     ScriptedCluster cluster;
@@ -32,8 +41,11 @@ TEST(CasesA, Case1_ADeleteOutlivesAReplicaThatMissedItAndWasAwayForLong) {
     DeleteCall call = {.key = "k"};
     if (with_context) call.context = cluster.Get(1, {.key = "k"}).context;
     cluster.Delete(1, call);
-    for (int hour = 0; hour < 3; ++hour) {
-      cluster.Run(Seconds(3600));
+    const StableCut::Blocker away = {cluster.node(2).id(), "it is away"};
+    for (int week = 0; week < 3; ++week) {
+      cluster.PassWeeks(1);
+      EXPECT_EQ(cluster.core(0).stable_cut().blockers(), std::vector{away});
+      EXPECT_EQ(cluster.core(1).stable_cut().blockers(), std::vector{away});
       EXPECT_TRUE(cluster.OnDisk(0, "k").tombstone()) << "kept while a replica has not confirmed it";
       EXPECT_TRUE(cluster.OnDisk(1, "k").tombstone());
     }
@@ -41,13 +53,17 @@ TEST(CasesA, Case1_ADeleteOutlivesAReplicaThatMissedItAndWasAwayForLong) {
     cluster.Start(2);
     cluster.Run(Millis(200));
     for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k"), Values{});
+    cluster.Run(Seconds(60));
+    EXPECT_TRUE(cluster.OnDisk(0, "k").tombstone()) << "kept until it was compared";
     cluster.SetFilter({});
     cluster.Quiesce();
+    ASSERT_TRUE(cluster.RunUntilCollected());
     for (size_t node = 0; node < 3; ++node) {
       EXPECT_EQ(cluster.Values(node, "k", kOne), Values{});
       EXPECT_EQ(cluster.Values(node, "k"), Values{});
       EXPECT_TRUE(cluster.ScanAll(node).empty());
     }
+    ExpectNothingOnDisk(cluster);
   }
 }
 
@@ -116,6 +132,61 @@ TEST(CasesA, Case3_WhatWasDeletedStaysSoOverFlushesCompactionsAndRestarts) {
   }
 }
 
+// Puts with W of one, reads of all replicas and deletes of a key race, and other keys are written all the
+// while, also while the tombstones are collected.
+TEST(CasesA, Case5_AllTombstonesAreCollectedWhileWritesGoOn) {
+  ScriptedCluster cluster;
+  constexpr int kKeys = 3000;
+  constexpr int kBusyKeys = 50;
+  sim::Random random(5);
+  cluster.SetDelay([&](size_t, size_t, const Message&) { return random.Between({100}, Millis(3)); });
+  int under_way = 0;
+  const auto ask = [&](size_t node, Call call) {
+    ++under_way;
+    cluster.AskLater(node, std::move(call), [&](const CallResult& result) {
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      --under_way;
+    });
+  };
+  const auto key_of = [](int i) { return "k" + std::to_string(i); };
+  const auto busy_key_of = [](int i) { return "busy" + std::to_string(i % kBusyKeys); };
+  const auto node_of = [](int i) { return static_cast<size_t>(i) % 3; };
+  for (int i = 0; i < kKeys; ++i) {
+    ask(node_of(i), PutCall{.key = key_of(i), .value = "v", .w = kOne});
+    if (i % 2 == 0) cluster.Run({500});
+    ask(node_of(i + 1), GetCall{.key = key_of(i), .r = kAll});
+    ask(node_of(i + 2), DeleteCall{.key = key_of(i)});
+    ask(node_of(i), PutCall{.key = busy_key_of(i), .value = "v"});
+  }
+  ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+  // Some were deleted before they were put.
+  for (int i = 0; i < kKeys; ++i) {
+    ask(node_of(i), DeleteCall{.key = key_of(i)});
+    ask(node_of(i + 1), PutCall{.key = busy_key_of(i), .value = "v"});
+    cluster.Run({500});
+  }
+  const auto only_busy_keys = [&] {
+    for (size_t node = 0; node < 3; ++node) {
+      if (cluster.RowsOnDisk(node) != kBusyKeys) return false;
+    }
+    return true;
+  };
+  const Micros end = cluster.now() + Seconds(120);
+  for (int i = 0; cluster.now() < end && !only_busy_keys(); ++i) {
+    for (int write = 0; write < 20; ++write) {
+      ask(node_of(write), PutCall{.key = busy_key_of(20 * i + write), .value = "v"});
+      cluster.Run(Millis(1));
+    }
+  }
+  ASSERT_TRUE(only_busy_keys());
+  ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+  for (int i = 0; i < kBusyKeys; ++i) cluster.Delete(node_of(i), {.key = busy_key_of(i)});
+  cluster.Quiesce();
+  ASSERT_TRUE(cluster.RunUntilCollected());
+  ExpectNothingOnDisk(cluster);
+  for (size_t node = 0; node < 3; ++node) EXPECT_TRUE(cluster.ScanAll(node).empty());
+}
+
 // Puts and deletes race, some with W of one, reads of all replicas between them.
 TEST(CasesA, Case6_AScanNeverListsWhatWasDeleted) {
   ScriptedCluster cluster;
@@ -144,13 +215,21 @@ TEST(CasesA, Case6_AScanNeverListsWhatWasDeleted) {
     cluster.AskLater(alive, DeleteCall{.key = key}, count);
   }
   ASSERT_TRUE(cluster.RunUntil([&] { return under_way == 0; }));
+  const auto expect_empty_scans = [&] {
+    for (size_t node = 0; node < 3; ++node)
+      EXPECT_EQ(cluster.ScanAll(node), (std::map<std::string, Values>()));
+  };
+  expect_empty_scans();
   cluster.Quiesce();
-  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.ScanAll(node), (std::map<std::string, Values>()));
+  expect_empty_scans();
+  ASSERT_TRUE(cluster.RunUntilCollected());
+  expect_empty_scans();
+  ExpectNothingOnDisk(cluster);
   for (int i = 0; i < kKeys; ++i) EXPECT_EQ(cluster.Values(1, "k" + std::to_string(i)), Values{});
 }
 
 // Expired values on some replicas only, on one replica whose clock is behind: they are made equal once, and
-// then nobody sends them again. (That they leave the disk is for when they are collected.)
+// then nobody sends them again, though they are compared all the while that they leave the disks.
 TEST(CasesA, Case7_ExpiredValuesAreNotPassedToAndFro) {
   ScriptedCluster cluster;
   cluster.node(1).JumpWallClock(-400);
@@ -167,7 +246,11 @@ TEST(CasesA, Case7_ExpiredValuesAreNotPassedToAndFro) {
   cluster.SetFilter({});
   cluster.Quiesce();
   const uint64_t repairs = cluster.repairs();
-  cluster.Run(Seconds(60));
+  for (int repair = 0; repair < 300; ++repair) {
+    for (size_t node = 0; node < 3; ++node) cluster.node(node).Push(RepairNow{});
+    cluster.Run(Millis(200));
+  }
+  ExpectNothingOnDisk(cluster);
   for (int i = 0; i < 200; ++i)
     EXPECT_EQ(cluster.Values(static_cast<size_t>(i) % 3, "k" + std::to_string(i)), Values{});
   for (size_t node = 0; node < 3; ++node) EXPECT_TRUE(cluster.ScanAll(node).empty());

@@ -70,6 +70,22 @@ void ScriptedCluster::Quiesce() {
   ExpectEqualReplicas();
 }
 
+void ScriptedCluster::PassWeeks(int weeks) {
+  constexpr int64_t kDayMs = 24 * 3600 * 1000;
+  for (int day = 0; day < 7 * weeks; ++day) {
+    for (const auto& node : nodes_) node->JumpWallClock(kDayMs);
+    Run(Seconds(60));
+  }
+}
+
+bool ScriptedCluster::RunUntilCollected() {
+  return RunUntil([&] {
+    for (size_t i = 0; i < size(); ++i)
+      if (RowsOnDisk(i, Table::kCollect) != 0) return false;
+    return true;
+  });
+}
+
 void ScriptedCluster::ExpectEqualReplicas() {
   // What one has collected already the others are about to.
   uint64_t cut = 0;

@@ -39,6 +39,10 @@ class ScriptedCluster final : private sim::SimNode::Host {
   // Until no hint is left, nobody fills, and each node's last comparisons found all equal. Fails the test
   // when that takes longer than two minutes, or when replicas of a row differ nevertheless.
   void Quiesce();
+  // Weeks by all wall clocks, with a minute of each day lived through.
+  void PassWeeks(int weeks);
+  // Until no disk holds anything that a stable cut may let go. False when that takes over two minutes.
+  [[nodiscard]] bool RunUntilCollected();
 
   // What goes wrong.
   void Kill(size_t node);
@@ -80,6 +84,8 @@ class ScriptedCluster final : private sim::SimNode::Host {
   Record OnDisk(size_t node, const std::string& key);
   size_t RowsOnDisk(size_t node, Table table = Table::kRows);
   uint64_t HintsHeld() const;
+  // The stable cut that all members held, as far as the node knows.
+  uint64_t CutOfAll(size_t node) const { return core(node).replica().cuts().all; }
   // Messages between nodes, so far.
   uint64_t repairs() const { return repairs_; }  // records that read repair or anti-entropy sent
   const std::map<std::string, int>& deliveries() const { return deliveries_; }  // of hints, by row key
