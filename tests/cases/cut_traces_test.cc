@@ -2,7 +2,7 @@
 // their numbers there.
 #include "storage/format/meta_codec.h"
 #include "tests/cases/scripted_cluster.h"
-#include "tests/server/core/driven_node.h"
+#include "tests/server/core/comparing_node.h"
 
 namespace gyre::cases {
 namespace {
@@ -10,39 +10,7 @@ namespace {
 using Values = std::vector<std::string>;
 
 // Traces in which a moment within one node matters are played on one that is driven by hand.
-struct CutTraces : NodeTest {
-  static constexpr uint64_t kNow = CounterOfMillis(kWallMs);
-  OpId said = 0;
-
-  void BothSay(const peer::CutState& state) {
-    for (const NodeId node : {kB, kC}) Step(FromPeer{node, 1, {++said, state}});
-  }
-  void Live(Micros time) {
-    for (Micros end = now.steady + time; now.steady < end;) {
-      now.steady = now.steady + Millis(100);
-      now.wall_ms += 100;
-      Tick();
-      Commit();
-    }
-  }
-  // All comparisons that are under way find everything equal, until none is.
-  void CompareAll() {
-    for (bool more = true; more;) {
-      more = false;
-      for (SumRequest& request : std::exchange(out.sum_reads, {})) {
-        SumsRead read = {.request = request};
-        read.sums.assign(request.slices.size(), RowHash{});
-        Step(std::move(read));
-      }
-      Settle();
-      for (const Outbox::Send& send : Sent()) {
-        if (!std::holds_alternative<peer::CompareSums>(send.message.body)) continue;
-        Answer(send.to, send.message.op, peer::CompareSumsReply{});
-        more = true;
-      }
-    }
-  }
-};
+struct CutTraces : ComparingNodeTest {};
 
 // How most of them begin: a value is everywhere, and nothing of it on its way.
 void PutEverywhere(ScriptedCluster& cluster) {
@@ -132,19 +100,19 @@ TEST_F(CutTraces, Trace3_ARoundUnderWayAtTheLastConfirmationProvesNothing) {
   Restart(std::nullopt);
   BothSay({.ready = kNow});
   TickAfter(Seconds(6));  // the first round is given up
-  CompareAll();
+  CompareAllEqual();
   TickAfter(Seconds(10));
   ASSERT_FALSE(out.sum_reads.empty()) << "a round is under way";
   BothSay({.ready = kNow, .confirmed = kNow});
   TickAfter(Millis(100));
   const uint64_t rounds = node->exchange().counters().rounds;
-  CompareAll();
+  CompareAllEqual();
   ASSERT_EQ(node->exchange().counters().rounds, rounds + 1);
   Live(Seconds(2));
   EXPECT_EQ(cut_said.exchanged, 0u);
   for (int round = 0; round < 2; ++round) {
     TickAfter(Seconds(10));
-    CompareAll();
+    CompareAllEqual();
   }
   Live(Seconds(2));
   EXPECT_EQ(cut_said.exchanged, kNow);

@@ -177,6 +177,7 @@ TEST_F(StableCutTest, AnOwnDotBelowItDoesNotEndTheActor) {
 
 TEST_F(StableCutTest, AFillingNodeHoldsNoneAndSaysSo) {
   filling = true;
+  cuts = {.confirmed = 400, .cut = 400};  // it did
   Restart(std::nullopt);
   BothSay({.ready = kNow, .confirmed = kNow, .exchanged = kNow, .cut = kNow, .all = 500});
   Run(Seconds(2));
