@@ -187,6 +187,42 @@ TEST_F(CutTraces, Trace5_AReadUnderWayIsAwaitedAndTheHigherCutDecidesItsMerge) {
   EXPECT_TRUE(OnDisk("k").versions.empty());
 }
 
+// The cut rises between two answers to a read that began after this node's promise: what is repaired with
+// carries the cut under which it was read, and not that of now.
+TEST_F(CutTraces, Trace5_ARepairCarriesTheCutOfWhatWasRead) {
+  cuts = {.confirmed = kNow};
+  Restart(std::nullopt);
+  TickAfter(Seconds(6));
+  CompareAllEqual();
+  BothSay({.ready = kNow, .confirmed = kNow});
+  Live(Seconds(1));
+  Sent();
+  Call(GetCall{.key = "k", .r = kAll}, Seconds(60));
+  std::map<NodeId, OpId> asked;
+  for (const Outbox::Send& send : Sent()) {
+    if (std::holds_alternative<peer::FetchRow>(send.message.body)) asked[send.to] = send.message.op;
+  }
+  ASSERT_EQ(asked.size(), 2u);
+  Answer(kC, asked[kC], peer::FetchReply{.record = Encoded(gyre::RecordOf("old", kB, kNow - 5))});
+  TickAfter(Seconds(10));
+  CompareAllEqual();
+  BothSay({.ready = kNow, .confirmed = kNow, .exchanged = kNow, .cut = kNow});
+  Live(Seconds(3));
+  ASSERT_EQ(node->replica().cuts().held, kNow);
+  Sent();
+  Answer(kB, asked[kB], peer::FetchReply{});
+  int repairs = 0;
+  for (const Outbox::Send& send : Sent()) {
+    const auto* store = std::get_if<peer::StoreRow>(&send.message.body);
+    if (store == nullptr || !store->repair) continue;
+    ++repairs;
+    EXPECT_EQ(store->cut, 0u);
+  }
+  EXPECT_EQ(repairs, 1);
+  Commit();
+  EXPECT_TRUE(OnDisk("k").empty()) << "this node holds the cut, and refuses its own repair";
+}
+
 // A hint with an old value reaches a fallback after it has promised to take none: it is refused, so that
 // nobody reads it when the replica is away once more.
 TEST_F(CutTraces, Trace6_AHintThatArrivesAfterThePromiseIsRefused) {
@@ -303,6 +339,7 @@ void FillAll(ScriptedCluster& cluster, const std::set<size_t>& with_row) {
       if (cluster.core(node).exchange().filling()) return false;
     return true;
   }));
+  for (size_t node = 0; node < 3; ++node) EXPECT_LT(cluster.core(node).replica().cuts().held, put);
   cluster.Quiesce();
   for (size_t node = 0; node < 3; ++node) {
     EXPECT_EQ(cluster.Values(node, "k"), Values{"old"});
