@@ -1,5 +1,6 @@
 // Cases of section A in which somebody holds an old value for very long: each test is named by its case in
 // README.md.
+#include "storage/format/row_key.h"
 #include "tests/cases/scripted_cluster.h"
 
 namespace gyre::cases {
@@ -68,6 +69,30 @@ TEST(CasesA, Case1_AHolderOfAnOldHintThatWasAwayForWeeksBringsNothingBack) {
   cluster.SetFilter({});
   ExpectGoneForGood(cluster);
   EXPECT_EQ(cluster.deliveries().contains(cluster.RowKeyOf("k")), true);
+}
+
+// The same holder, and its hint cannot be read any more: it may be the only one that knows what it was.
+TEST(CasesA, Case1_AHintThatCannotBeReadHoldsTheStableCutBack) {
+  ScriptedCluster cluster({.nodes = 4});
+  const Placed at(cluster);
+  const NodeId holder = cluster.node(at.fallback).id();
+  cluster.Kill(at.c);
+  cluster.Run(Millis(100));
+  cluster.Put(at.a, {.key = "k", .value = "old"});
+  cluster.Run(Seconds(3));
+  cluster.Kill(at.fallback);
+  cluster.node(at.fallback)
+      .engine()
+      .Corrupt(Table::kHints, MakeHintKey(cluster.node(at.c).id().value, cluster.RowKeyOf("k")));
+  cluster.Start(at.c);
+  cluster.Start(at.fallback);
+  cluster.Delete(at.a, {.key = "k"});
+  const uint64_t cut = cluster.CutOfAll(at.a);
+  cluster.Run(Seconds(600));
+  EXPECT_EQ(cluster.CutOfAll(at.a), cut);
+  const Blockers held_back = {{holder, "it has operations under way, or hints that hold data"}};
+  EXPECT_EQ(cluster.core(at.a).stable_cut().blockers(), held_back);
+  EXPECT_TRUE(cluster.OnDisk(at.a, "k").tombstone());
 }
 
 // A coordinator has read an old value that one replica lacks, and stands still for weeks before it repairs
