@@ -4,7 +4,6 @@ Every wait has a deadline. A node that ends by itself fails the test that uses i
 that ends.
 """
 
-import ctypes
 import http.client
 import os
 import shutil
@@ -39,7 +38,6 @@ _CHANNEL_OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 ]
-_libc = ctypes.CDLL(None)
 # What the programs are given: no GYRE_… of whoever runs the tests.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GYRE")}
 
@@ -92,9 +90,9 @@ def to_toml(sections):
     return "\n".join(lines) + "\n"
 
 
-def _die_with_parent():
-    pr_set_pdeathsig = 1
-    _libc.prctl(pr_set_pdeathsig, signal.SIGKILL)
+# What a program is started through, so that it dies with the test. Not by a function between fork and exec: gRPC has
+# threads here, and what these hold locked at the fork stays locked in the child, which then never gets to its exec.
+DIE_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
 
 
 class Result:
@@ -113,8 +111,8 @@ class Result:
 def run(arguments, stdin=b"", seconds=30.0, environment=ENVIRONMENT):
     """Runs a program to its end, which must come within `seconds`."""
     begun = time.monotonic()
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env=environment, preexec_fn=_die_with_parent)
+    process = subprocess.Popen([*DIE_WITH_PARENT, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=environment)
     try:
         stdout, stderr = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -162,8 +160,8 @@ class Node:
         assert not self.running()
         with open(self.log_path, "ab") as log:
             self._started = time.monotonic()
-            self.process = subprocess.Popen([GYRED, "--config", self.config], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env=ENVIRONMENT, preexec_fn=_die_with_parent)
+            self.process = subprocess.Popen([*DIE_WITH_PARENT, GYRED, "--config", self.config],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
         self.ready_seconds = None
 
     def running(self):
