@@ -74,9 +74,6 @@ absl::Status Store::Commit(std::span<const RowWrite> rows, std::span<const Engin
   }
   bytes_since_save_ += BytesOf(batch) + note_bytes.size();
   CountCollectKeys(batch);
-  // An entry of no row, erased by whoever met it: how many there were is not known.
-  const auto is_entry = [](const EngineWrite& other) { return other.table == Table::kCollect; };
-  if (std::ranges::any_of(others, is_entry)) CountCollectibleAnew();
   Committed(deltas, note);
   return status;
 }
@@ -210,6 +207,7 @@ absl::Status Store::SaveSums() {
     sums->unreadable.Clear();
   }
   bytes_since_save_ = 0;
+  CountCollectibleAnew();
   return absl::OkStatus();
 }
 

@@ -51,7 +51,8 @@ class Store {
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys);
 
   // How many rows hold something that a stable cut will collect: tombstones, values that expire, superseded
-  // retries. Counted in the background after a start; any thread.
+  // retries. For people: a failed batch that turns up after a crash may make it wrong until it is counted
+  // anew, which RecountSome does after a start and after each SaveSums. Any thread.
   uint64_t collectible() const { return collectible_.load(std::memory_order_relaxed); }
 
   // Recounts leaves in doubt, and after a start what is collectible, until about `rows_max` rows were read (a
@@ -151,8 +152,9 @@ class Store {
   uint64_t applied_number_ = 0;  // of the last one that did not fail
   uint64_t bytes_since_save_ = 0;
   std::atomic<uint64_t> collectible_ = 0;
-  std::string collectible_to_;  // collect key up to which they are counted
-  bool collectible_known_ = false;
+  bool counting_ = true;    // what is collectible, from disk
+  uint64_t counted_ = 0;    // so far
+  std::string counted_to_;  // collect key up to which
 };
 
 }  // namespace gyre

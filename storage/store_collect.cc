@@ -4,6 +4,7 @@
 // which something of it may go. It is a function of the row, as the sums are: changed in the same batch, from
 // the same two records. A failed batch that turns up after a crash may leave an entry of no row, which
 // whoever walks the index erases.
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -36,35 +37,33 @@ void Store::AddCollectKeys(std::span<const RowWrite> rows, std::vector<EngineWri
 void Store::CountCollectKeys(std::span<const EngineWrite> applied) {
   for (const EngineWrite& write : applied) {
     if (write.table != Table::kCollect) continue;
+    collectible_ = write.value ? collectible_ + 1 : collectible_ - std::min<uint64_t>(collectible_, 1);
     // What lies behind will be met as it is on disk.
-    if (!collectible_known_ && write.key > collectible_to_) continue;
-    if (write.value) {
-      collectible_.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      collectible_.fetch_sub(1, std::memory_order_relaxed);
-    }
+    if (!counting_ || write.key > counted_to_) continue;
+    counted_ = write.value ? counted_ + 1 : counted_ - std::min<uint64_t>(counted_, 1);
   }
 }
 
 void Store::CountCollectibleAnew() {
-  collectible_ = 0;
-  collectible_to_.clear();
-  collectible_known_ = false;
+  counted_ = 0;
+  counted_to_.clear();
+  counting_ = true;
 }
 
 bool Store::CountCollectible(size_t rows_max) {
-  if (collectible_known_) return false;
+  if (!counting_) return false;
   size_t rows = 0;
-  const KeyRange rest = {.begin = collectible_to_ + '\0', .end = {}};
+  const KeyRange rest = {.begin = counted_to_ + '\0', .end = {}};
   const absl::Status status =
       engine_.Scan(Table::kCollect, rest, [&](std::string_view key, std::string_view) {
-        collectible_to_ = std::string(key);
+        counted_to_ = std::string(key);
         return ++rows < rows_max;
       });
-  collectible_.fetch_add(rows, std::memory_order_relaxed);
+  counted_ += rows;
   // What cannot be read is not counted: this is a number for people.
-  collectible_known_ = !status.ok() || rows < rows_max;
-  return !collectible_known_;
+  counting_ = status.ok() && rows == rows_max;
+  if (!counting_) collectible_ = counted_;
+  return counting_;
 }
 
 }  // namespace gyre

@@ -50,7 +50,6 @@ void CommitThread::CommitNow(Batch batch) {
   std::vector<RowWrite> rows;
   rows.reserve(batch.rows.size());
   for (const RowCommit& row : batch.rows) rows.push_back({row.row_key, row.before, row.after});
-  if (!batch.stale.empty()) recounting_ = true;
   absl::Status status = store_.Commit(rows, FactsOf(batch), options_.durability);
   batches_.fetch_add(1, std::memory_order_relaxed);
   rows_.fetch_add(rows.size(), std::memory_order_relaxed);
@@ -64,7 +63,10 @@ void CommitThread::CommitNow(Batch batch) {
 
 bool CommitThread::Start(std::function<void(Store&)> job) {
   if (stopped_) return false;
-  jobs_.Push([this, job = std::move(job)] { job(store_); });
+  jobs_.Push([this, job = std::move(job)] {
+    job(store_);
+    recounting_ = true;  // it may have left something to count
+  });
   return true;
 }
 

@@ -63,6 +63,8 @@ void AwaitCollection(World& world, Cluster& cluster) {
   }
   if (!left.empty()) world.Violated("what is deleted or expired is never collected: " + left);
   for (size_t n = 0; n < cluster.size() && world.ok(); ++n) {
+    const absl::Status saved = cluster.node(n).store().SaveSums();
+    if (!saved.ok()) world.Violated(cluster.node(n).name() + " cannot save its sums: " + saved.ToString());
     while (cluster.node(n).store().RecountSome(1'000'000)) {
     }
     if (cluster.node(n).store().collectible() != 0) {
