@@ -207,6 +207,7 @@ void Coordinator::ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::En
                      absl::FailedPreconditionError("the key holds a write with the last counter there is, "
                                                    "so that nothing can come after it; nothing was changed"));
   }
+  if (!replica_.cuts().known) return waiting_for_clock_.push_back(id);
   bool forced = false;
   const std::optional<Dot> dot = replica_.clock().Mint(turn.now.wall_ms, floor, limits_.drift_ms, &forced);
   replica_.PersistClock(turn, dot ? 0 : floor);

@@ -27,6 +27,7 @@ Node::Node(Config config, ActorClock clock)
       stable_cut_(config.cuts, config.limits.drift_ms, config.first_op, replica_),
       collector_(replica_, config.first_op) {
   replica_.SetFilling(config.filling);
+  replica_.cuts().known = !config.filling;
 }
 
 void Node::Step(Now now, Input input, Outbox& out) {
@@ -61,6 +62,7 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  },
                  [&](PeerDown& peer) {
                    if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
+                   stable_cut_.PeerLost(peer.node);
                    coordinator_.PeerLost(turn, peer.node);
                    exchange_.PeerLost(turn, peer.node);
                    handoff_.PeerLost(peer.node);
@@ -81,6 +83,15 @@ void Node::Step(Now now, Input input, Outbox& out) {
              },
              input);
   NoticeFull(turn);
+  NoticeCuts(turn);
+}
+
+// Writes that waited until it is known above what this node must mint.
+void Node::NoticeCuts(const Turn& turn) {
+  bool& known = replica_.cuts().known;
+  if (known || turn.view == nullptr || !stable_cut_.KnowsWhatWasPromised(turn)) return;
+  known = true;
+  coordinator_.ClockAdvanced(turn);
 }
 
 void Node::NoticeFull(const Turn& turn) {

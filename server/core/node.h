@@ -63,6 +63,7 @@ class Node {
   void StepRowRead(Now now, const Turn& turn, RowRead read);
   void Unreadable(const Turn& turn, Input parked, const absl::Status& status);
   void NoticeFull(const Turn& turn);
+  void NoticeCuts(const Turn& turn);
   void AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view);
 
   const Config config_;

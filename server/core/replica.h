@@ -30,7 +30,8 @@ struct Cuts {
   uint64_t promised = 0;  // nothing at or below this is taken or made, but as a replica from a replica
   uint64_t all = 0;       // held by all members: what it makes collectible goes
   uint64_t full = 0;      // while this node fills: held by the replicas that do not
-  uint64_t heard_of = 0;  // the highest of any member
+  uint64_t heard_of = 0;  // the highest that any member has confirmed: this node mints above it
+  bool known = true;      // heard_of is at least what this node itself promised in an earlier life
 };
 
 class Replica {
@@ -93,7 +94,7 @@ class Replica {
   // The cut under which this node reads its rows; 0 while it fills.
   uint64_t read_cut() const { return filling_ ? 0 : cuts_.held; }
   CutRecord AtCut(RecordBytes record) const { return {std::move(record), read_cut()}; }
-  // What this node mints must be above.
+  // What this node mints must be above; before `cuts().known` it mints nothing.
   uint64_t mint_floor() const { return std::max(cuts_.promised, cuts_.heard_of); }
   // Nothing is held for others that only they and this node may have, nor about to be.
   bool holds_no_data_hints() const { return data_hints_ == 0 && hint_commits_ == 0; }

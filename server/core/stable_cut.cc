@@ -98,14 +98,29 @@ void StableCut::Receive(const Turn& turn, NodeId from, OpId op, const peer::CutS
 void StableCut::HearCuts(const Turn& turn, Replica& replica) {
   Cuts& cuts = replica.cuts();
   cuts.all = std::max(cuts.all, Least(turn, &peer::CutState::cut));
-  // No cut was ever ahead of any member's clock: what is, nobody in its right mind says.
+  // No cut was ever ahead of any member's clock: nothing is collected by one that is.
   const uint64_t present = CounterOfMillis(turn.now.wall_ms + drift_ms_);
   for (const auto& [node, member] : members_) {
     const peer::CutState& state = member.state;
     if (state.all <= present) cuts.all = std::max(cuts.all, state.all);
-    if (state.cut <= present) cuts.heard_of = std::max({cuts.heard_of, state.cut, cuts.all});
+    // This node's clock may have gone back: it mints above whatever it is told.
+    cuts.heard_of = std::max({cuts.heard_of, state.confirmed, state.cut, state.all});
   }
   if (replica.filling()) cuts.full = CutOfFull(turn);
+}
+
+bool StableCut::KnowsWhatWasPromised(const Turn& turn) const {
+  bool all_said = true;
+  for (const gyre::Member& each : turn.view->layout.members) {
+    if (each.id == turn.self) continue;
+    const auto member = members_.find(each.id);
+    if (member == members_.end()) {
+      all_said = false;
+    } else if (!member->second.state.filling) {
+      return true;
+    }
+  }
+  return all_said;
 }
 
 void StableCut::Filled(const Turn& turn, Replica& replica) {

@@ -4,13 +4,14 @@
 // a late message. Counters are clocks, so one number cuts history. Each member tells all others four numbers,
 // and each number is at most the minimum of the one before it over all members:
 //
-//   ready      my clock is above it
-//   confirmed  I have durably promised to make nothing at or below it, and to take nothing, but as a replica
-//   from
-//              a replica; the operations that I had begun when I decided that have ended, and no hint is left
-//              with me that holds data
-//   exchanged  after all had confirmed it, I compared with every replica above me and both took what they
-//   lacked cut        I hold it, durably: merges go by it (storage/causal/stable_cut.h)
+// - ready: my clock is above it.
+// - confirmed: I have durably promised to make nothing at or below it, and to take nothing, but as a replica
+// from
+//   a replica; the operations that I had begun when I decided that have ended, and no hint is left with me
+//   that holds data.
+// - exchanged: after all had confirmed it, I compared with every replica above me, and both took what they
+//   lacked.
+// - cut: I hold it, durably; merges go by it (storage/causal/stable_cut.h).
 //
 // What all members hold decides what is collected. So one member that is away holds everything back, visibly,
 // and nobody has to lead. Records carry the cut under which they were read, so that one which was long on its
@@ -52,8 +53,14 @@ class StableCut {
   void Tick(const Turn& turn, const Parts& parts);
   Micros next_deadline() const { return next_at_; }
   void Receive(const Turn& turn, NodeId from, OpId op, const peer::CutState& state, Replica& replica);
+  // What it said is no news any more: its next life may say less.
+  void PeerLost(NodeId node) { members_.erase(node); }
   // A batch with `marks` ended.
   void Committed(const CutMarks& marks, bool ok, Replica& replica);
+  // For a node that lost its store. It has forgotten what it promised, and its clock may have gone back
+  // since: it learns from a member that has not lost its own, or hears that none is left. No cut that rests
+  // on its old promise is above what such a member has confirmed.
+  bool KnowsWhatWasPromised(const Turn& turn) const;
   // This node has just become full: it holds the cut of the replicas it filled from.
   void Filled(const Turn& turn, Replica& replica);
 

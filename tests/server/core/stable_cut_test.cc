@@ -98,8 +98,8 @@ TEST_F(StableCutTest, AnOperationThatBeganBeforeIsAwaited) {
 }
 
 TEST_F(StableCutTest, AHintWithDataHoldsItBackAndAMarkerDoesNot) {
-  BothSay({.ready = kNow});
   Step(PeerDown{kC});
+  BothSay({.ready = kNow});
   EXPECT_EQ(Store({.row_key = RowKeyOf("k"), .record = EmptyRecord(), .hint_for = kC}),
             absl::StatusCode::kOk);
   Run(Seconds(2));
@@ -198,11 +198,52 @@ TEST_F(StableCutTest, NewsThatWasOvertakenIsNone) {
   EXPECT_EQ(Held().promised, 7u);
 }
 
-TEST_F(StableCutTest, ACutFromTheFutureIsNotTaken) {
+TEST_F(StableCutTest, NothingIsCollectedByACutFromTheFuture) {
   BothSay({.ready = kNow, .cut = CounterOfMillis(kWallMs * 2), .all = CounterOfMillis(kWallMs * 2)});
   Run(Seconds(2));
   EXPECT_EQ(Held().all, 0u);
-  EXPECT_EQ(Held().heard_of, 0u);
+}
+
+TEST_F(StableCutTest, ANodeWhoseClockWentBackMintsAboveWhatOthersHaveConfirmed) {
+  const uint64_t confirmed = kNow + CounterOfMillis(60'000);
+  BothSay({.ready = confirmed, .confirmed = confirmed});
+  Put({.key = "k", .value = "v"});
+  EXPECT_GT(OnDisk("k").seen.Max(), confirmed);
+}
+
+TEST_F(StableCutTest, ANodeThatLostItsStoreMintsNothingBeforeItHasHeardWhatWasPromised) {
+  filling = true;
+  Restart(std::nullopt);
+  Call(PutCall{.key = "k", .value = "v"}, Seconds(5));
+  for (const Outbox::Send& ask : Sent()) Answer(ask.to, ask.message.op, peer::FetchReply{});  // the quorum
+  Say(kB, {.filling = true});
+  Commit();
+  EXPECT_TRUE(OnDisk("k").empty());
+  const uint64_t confirmed = kNow + CounterOfMillis(60'000);
+  Say(kC, {.ready = confirmed, .confirmed = confirmed});
+  Commit();
+  Commit();
+  EXPECT_GT(OnDisk("k").seen.Max(), confirmed);
+}
+
+TEST_F(StableCutTest, WhereAllLostTheirStoresItMintsOnceAllHaveSaidSo) {
+  filling = true;
+  Restart(std::nullopt);
+  Say(kB, {.filling = true});
+  EXPECT_FALSE(Held().known);
+  Say(kC, {.filling = true});
+  EXPECT_TRUE(Held().known);
+}
+
+TEST_F(StableCutTest, WhatAMemberSaidIsForgottenWithItsLink) {
+  BothSay({.ready = kNow});
+  Step(PeerDown{kC});
+  Step(PeerUp{kC});
+  Run(Seconds(2));
+  EXPECT_EQ(Held().promised, 0u);
+  Say(kC, {.ready = kNow});
+  Run(Seconds(2));
+  EXPECT_EQ(Held().promised, kNow);
 }
 
 TEST_F(StableCutTest, ANodeWhoseClockIsOffHandsItsWritesOn) {
