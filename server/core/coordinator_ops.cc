@@ -95,8 +95,7 @@ std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int ne
   if (reachable >= need) {
     return std::to_string(need) + " of " + std::to_string(replicas.size()) +
            " replicas are needed, and too few of those that can be reached could answer: a node that fills a "
-           "lost "
-           "store answers no reads, nor does one whose disk fails" +
+           "lost store answers no reads, nor does one whose disk fails" +
            (missing.empty() ? std::string() : " (down: " + missing + ")");
   }
   return std::to_string(need) + " of " + std::to_string(replicas.size()) + " replicas are needed but only " +

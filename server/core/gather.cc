@@ -2,14 +2,6 @@
 #include "server/core/gather.h"
 
 namespace gyre {
-namespace {
-
-bool SameBytes(const RecordBytes& a, const RecordBytes& b) {
-  if (a == b) return true;
-  return a != nullptr && b != nullptr && *a == *b;
-}
-
-}  // namespace
 
 auto Gather::Ask(const Turn& turn, OpId op) const {
   return [this, &turn, op](NodeId to) {
@@ -58,7 +50,7 @@ std::vector<NodeId> Gather::Stale(const RecordBytes& merged) const {
   std::vector<NodeId> stale;
   for (int slot = 0; slot < fanout_.replicas().size(); ++slot) {
     const bool answered = (good_ >> slot & 1) != 0 && !fanout_.replicas().hint_for(slot);
-    if (answered && !SameBytes(records_[static_cast<size_t>(slot)].record, merged))
+    if (answered && !SameRecord(records_[static_cast<size_t>(slot)].record, merged))
       stale.push_back(fanout_.replicas()[slot]);
   }
   return stale;

@@ -10,10 +10,6 @@
 namespace gyre {
 namespace {
 
-bool SameBytes(const RecordBytes& a, const RecordBytes& b) {
-  return a == b || (a != nullptr && b != nullptr && *a == *b);
-}
-
 std::string FirstHintKey(NodeId node) { return RowKeyFloor(kHintsKeyspace, node.value); }
 
 }  // namespace
@@ -126,7 +122,7 @@ void Handoff::Resume(const Turn& turn, OpId op) {
   if (hint->latest == nullptr) return End(op);
   if (!delivery.sent) return Send(turn, op, delivery, *own, *hint);
   if (!delivery.confirmed) return;
-  if (SameBytes(hint->latest, delivery.hint) && SameBytes(own->latest, delivery.own)) {
+  if (SameRecord(hint->latest, delivery.hint) && SameRecord(own->latest, delivery.own)) {
     Erase(turn, delivery, *hint);
   }
   End(op);

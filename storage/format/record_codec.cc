@@ -242,7 +242,7 @@ RecordBytes Collected(const RecordBytes& record, uint64_t cut) {
 
 absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordBytes& theirs,
                                        ConflictRule rule) {
-  if (!theirs || ours == theirs || (ours && *ours == *theirs)) return ours;
+  if (!theirs || SameRecord(ours, theirs)) return ours;
   const absl::StatusOr<Record> other = DecodeRecord(*theirs);
   if (!other.ok()) return other.status();
   if (!ours) return theirs;
@@ -255,9 +255,7 @@ absl::StatusOr<RecordBytes> MergeBytes(const RecordBytes& ours, const RecordByte
 }
 
 absl::StatusOr<CutRecord> MergeAtCuts(const CutRecord& ours, const CutRecord& theirs, ConflictRule rule) {
-  const bool same =
-      ours.record == theirs.record || (ours.record && theirs.record && *ours.record == *theirs.record);
-  if (same || ours.cut == theirs.cut) {
+  if (ours.cut == theirs.cut || SameRecord(ours.record, theirs.record)) {
     absl::StatusOr<RecordBytes> merged = MergeBytes(ours.record, theirs.record, rule);
     if (!merged.ok()) return merged.status();
     return CutRecord{*std::move(merged), std::max(ours.cut, theirs.cut)};

@@ -25,6 +25,11 @@ std::string EncodeRecord(const Record& record);
 // they hold.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
 
+// Whether both are the same record, or none.
+inline bool SameRecord(const RecordBytes& a, const RecordBytes& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
 // The record of a row of which nothing was ever seen: what merges with anything to that.
 const RecordBytes& EmptyRecord();
 bool IsEmptyRecord(const RecordBytes& record);

@@ -32,16 +32,21 @@ void ExpectGoneForGood(ScriptedCluster& cluster) {
   }
 }
 
+// Replica C is away while the key is put, so that the fallback holds a hint for it. Returns the fallback.
+NodeId HintAnOldValue(ScriptedCluster& cluster, const Placed& at) {
+  cluster.Kill(at.c);
+  cluster.Run(Millis(100));
+  cluster.Put(at.a, {.key = "k", .value = "old"});
+  cluster.Run(Seconds(3));
+  return cluster.node(at.fallback).id();
+}
+
 // A fallback holds an old value for a replica, and is away for weeks in which the key is deleted. Until it
 // is back, and its hint gone, the stable cut stands still and says because of whom.
 TEST(CasesA, Case1_AHolderOfAnOldHintThatWasAwayForWeeksBringsNothingBack) {
   ScriptedCluster cluster({.nodes = 4});
   const Placed at(cluster);
-  const NodeId holder = cluster.node(at.fallback).id();
-  cluster.Kill(at.c);
-  cluster.Run(Millis(100));
-  cluster.Put(at.a, {.key = "k", .value = "old"});
-  cluster.Run(Seconds(3));
+  const NodeId holder = HintAnOldValue(cluster, at);
   ASSERT_EQ(cluster.core(at.fallback).replica().hints().at(cluster.node(at.c).id()).data, 1u);
   cluster.Kill(at.fallback);
   cluster.Start(at.c);
@@ -75,11 +80,7 @@ TEST(CasesA, Case1_AHolderOfAnOldHintThatWasAwayForWeeksBringsNothingBack) {
 TEST(CasesA, Case1_AHintThatCannotBeReadHoldsTheStableCutBack) {
   ScriptedCluster cluster({.nodes = 4});
   const Placed at(cluster);
-  const NodeId holder = cluster.node(at.fallback).id();
-  cluster.Kill(at.c);
-  cluster.Run(Millis(100));
-  cluster.Put(at.a, {.key = "k", .value = "old"});
-  cluster.Run(Seconds(3));
+  const NodeId holder = HintAnOldValue(cluster, at);
   cluster.Kill(at.fallback);
   cluster.node(at.fallback)
       .engine()
