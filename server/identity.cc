@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -16,23 +15,12 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include "server/files.h"
+
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status Failed(const std::string& what) {
-  return absl::UnavailableError(what + ": " + std::strerror(errno));
-}
-
-absl::Status SyncDirectory(const std::string& dir) {
-  const int fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Failed("the directory " + dir + " cannot be opened");
-  const bool synced = fsync(fd) == 0;
-  const auto status = synced ? absl::OkStatus() : Failed("the directory " + dir + " cannot be synced");
-  close(fd);
-  return status;
-}
 
 // Makes `dir` and what is missing above it, each one durable.
 absl::Status MakeDirectory(const fs::path& dir) {
@@ -42,7 +30,8 @@ absl::Status MakeDirectory(const fs::path& dir) {
   if (!parent.empty() && parent != dir) {
     if (auto status = MakeDirectory(parent); !status.ok()) return status;
   }
-  if (mkdir(dir.c_str(), 0700) != 0) return Failed("the data directory " + dir.string() + " cannot be made");
+  if (mkdir(dir.c_str(), 0700) != 0)
+    return SystemError("the data directory " + dir.string() + " cannot be made");
   return SyncDirectory(parent.empty() ? "." : parent.string());
 }
 
@@ -58,19 +47,19 @@ std::string HolderOf(int lock) {
 absl::StatusOr<int> Lock(const std::string& dir) {
   const std::string path = dir + "/lock";
   const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return Failed("the lock file " + path + " cannot be opened");
+  if (lock < 0) return SystemError("the lock file " + path + " cannot be opened");
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     const auto status = errno == EWOULDBLOCK
                             ? absl::FailedPreconditionError("the data directory " + dir + " is in use by " +
                                                             HolderOf(lock) + "; each node needs its own")
-                            : Failed("the lock file " + path + " cannot be locked");
+                            : SystemError("the lock file " + path + " cannot be locked");
     close(lock);
     return status;
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(lock, 0) != 0 ||
       pwrite(lock, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    const auto status = Failed("the lock file " + path + " cannot be written");
+    const auto status = SystemError("the lock file " + path + " cannot be written");
     close(lock);
     return status;
   }
@@ -82,20 +71,21 @@ absl::StatusOr<int> Lock(const std::string& dir) {
 absl::Status Replace(const std::string& dir, const std::string& path, const std::string& content) {
   const std::string fresh = path + ".new";
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return Failed("the file " + fresh + " cannot be made");
+  if (fd < 0) return SystemError("the file " + fresh + " cannot be made");
   const bool written =
       write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()) && fsync(fd) == 0;
-  const auto status = written ? absl::OkStatus() : Failed("the file " + fresh + " cannot be written");
+  const auto status = written ? absl::OkStatus() : SystemError("the file " + fresh + " cannot be written");
   close(fd);
   if (!status.ok()) return status;
-  if (rename(fresh.c_str(), path.c_str()) != 0) return Failed("the file " + path + " cannot be replaced");
+  if (rename(fresh.c_str(), path.c_str()) != 0)
+    return SystemError("the file " + path + " cannot be replaced");
   return SyncDirectory(dir);
 }
 
 absl::StatusOr<uint64_t> RandomId() {
   uint64_t id = 0;
   while (id == 0) {  // once in 2^64
-    if (getrandom(&id, sizeof id, 0) != sizeof id) return Failed("the system gives no random bytes");
+    if (getrandom(&id, sizeof id, 0) != sizeof id) return SystemError("the system gives no random bytes");
   }
   return id;
 }

@@ -1,4 +1,5 @@
-// gyred: reads its settings, serves until it is told to stop, ends cleanly.
+// gyred: reads its settings, serves until it is told to stop, ends cleanly; begins anew when its store is
+// damaged.
 #include <absl/synchronization/mutex.h>
 #include <cstdio>
 #include <signal.h>
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gyre::SetUpLog(invocation->config.log.level, invocation->config.log.format);
 
-  // Blocked before any thread starts, so that only sigwait below sees them.
+  // Blocked before any thread starts, so that only the loop below sees them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -43,13 +44,29 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  absl::StatusOr<std::unique_ptr<gyre::Gyred>> node = gyre::Gyred::Start(invocation->config);
-  if (!node.ok()) {
-    std::fprintf(stderr, "gyred: %s\n", std::string(node.status().message()).c_str());
-    return 1;
+  const auto go_on = [&signals] {
+    sigset_t pending;
+    sigpending(&pending);
+    return !sigismember(&pending, SIGTERM) && !sigismember(&pending, SIGINT);
+  };
+  gyre::StoreDamage damage;
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<gyre::Gyred>> node = gyre::Gyred::Start(invocation->config, damage, go_on);
+    if (absl::IsCancelled(node.status())) return 0;
+    if (!node.ok()) {
+      std::fprintf(stderr, "gyred: %s\n", std::string(node.status().message()).c_str());
+      return 1;
+    }
+    const timespec look_every = {.tv_sec = 0, .tv_nsec = 500'000'000};
+    bool told_to_end = false;
+    while (!told_to_end && (*node)->end().ok() && !(*node)->WantsNewStart()) {
+      told_to_end = sigtimedwait(&signals, nullptr, &look_every) > 0;
+    }
+    (*node)->Drain();
+    if (const absl::Status end = (*node)->end(); !end.ok()) {
+      std::fprintf(stderr, "gyred: %s\n", std::string(end.message()).c_str());
+      return 1;
+    }
+    if (told_to_end) return 0;
   }
-  int received = 0;
-  sigwait(&signals, &received);
-  (*node)->Drain();
-  return 0;
 }

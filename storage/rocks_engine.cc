@@ -20,6 +20,8 @@
 #include <rocksdb/write_batch.h>
 #include <utility>
 
+#include "storage/file_check.h"
+
 namespace gyre {
 namespace {
 
@@ -46,9 +48,10 @@ absl::Status StatusOf(const rocksdb::Status& status, const std::string& path) {
   if (status.ok()) return absl::OkStatus();
   const std::string why = status.ToString();
   if (status.IsNotFound()) return absl::NotFoundError("no such entry in " + path);
-  if (status.IsCorruption()) {
+  if (status.IsCorruption() ||
+      status.IsPathNotFound()) {  // a file of it that is missing is no passing trouble
     return absl::DataLossError("the store in " + path + " is damaged: " + why +
-                               "; repair it from replicas, or replace the node");
+                               "; what cannot be read of it has to come from other replicas");
   }
   if (status.IsNoSpace() || status.subcode() == rocksdb::Status::SubCode::kSpaceLimit) {
     return absl::ResourceExhaustedError("the disk of " + path + " is full: " + why + "; free some space");
@@ -86,11 +89,21 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const RocksOptions& options,
 // that there is space.
 class RecoveryIsOurs final : public rocksdb::EventListener {
  public:
+  RecoveryIsOurs(std::string path, std::function<void(const absl::Status&)> met_damage)
+      : path_(std::move(path)), met_damage_(std::move(met_damage)) {}
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    if (error->IsCorruption() && met_damage_) met_damage_(StatusOf(*error, path_));
+  }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
                             bool* auto_recovery) override {
     error.PermitUncheckedError();
     *auto_recovery = false;
   }
+
+ private:
+  const std::string path_;
+  const std::function<void(const absl::Status&)> met_damage_;
 };
 
 // RocksDB's own log would stand on the data's disk, and its second line after that is full aborts the
@@ -102,7 +115,7 @@ class Silence final : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
-rocksdb::DBOptions DatabaseOptions(const RocksOptions& options) {
+rocksdb::DBOptions DatabaseOptions(const std::string& path, const RocksOptions& options) {
   rocksdb::DBOptions db;
   db.create_if_missing = true;
   db.create_missing_column_families = true;
@@ -123,7 +136,7 @@ rocksdb::DBOptions DatabaseOptions(const RocksOptions& options) {
   db.info_log = std::make_shared<Silence>();
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  db.listeners.push_back(std::make_shared<RecoveryIsOurs>());
+  db.listeners.push_back(std::make_shared<RecoveryIsOurs>(path, options.met_damage));
   return db;
 }
 
@@ -156,16 +169,23 @@ struct Opened {
   std::vector<rocksdb::ColumnFamilyHandle*> families;
 };
 
-absl::StatusOr<std::unique_ptr<Opened>> OpenDatabase(const std::string& path, const RocksOptions& options) {
-  const rocksdb::ColumnFamilyOptions family =
-      FamilyOptions(options, rocksdb::NewLRUCache(options.cache_bytes));
+absl::StatusOr<std::unique_ptr<Opened>> OpenDatabase(const std::string& path, const RocksOptions& options,
+                                                     bool damaged = false) {
+  rocksdb::ColumnFamilyOptions family = FamilyOptions(options, rocksdb::NewLRUCache(options.cache_bytes));
+  rocksdb::DBOptions database = DatabaseOptions(path, options);
+  if (damaged) {
+    family.disable_auto_compactions = true;
+    database.create_if_missing = false;
+    database.paranoid_checks = false;  // or one table that is missing or cut off would hide all others
+    database.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+    database.track_and_verify_wals_in_manifest = false;
+  }
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (int table = 0; table < kTables; ++table)
     descriptors.emplace_back(FamilyOf(static_cast<Table>(table)), family);
   auto opened = std::make_unique<Opened>();
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(options), path, descriptors, &opened->families, &db);
+  const rocksdb::Status status = rocksdb::DB::Open(database, path, descriptors, &opened->families, &db);
   if (!status.ok()) return StatusOf(status, path);
   opened->db.reset(db);
   return opened;
@@ -405,9 +425,23 @@ class Database final : public Engine {
 
 absl::StatusOr<std::unique_ptr<Engine>> RocksEngine::Open(const std::string& path,
                                                           const RocksOptions& options) {
+  if (absl::Status status = CheckFiles(path); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(path, options);
   if (!opened.ok()) return opened.status();
   return std::make_unique<Database>(path, options, *std::move(opened));
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> RocksEngine::OpenDamaged(const std::string& path,
+                                                                 const std::string& scratch,
+                                                                 const RocksOptions& options) {
+  if (!std::filesystem::exists(path + "/CURRENT")) {
+    return absl::DataLossError("in " + path +
+                               " the file CURRENT is missing, which leads to the list of its tables");
+  }
+  if (absl::Status status = LinkDamaged(path, scratch); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(scratch, options, /*damaged=*/true);
+  if (!opened.ok()) return opened.status();
+  return std::make_unique<Database>(scratch, options, *std::move(opened));
 }
 
 }  // namespace gyre

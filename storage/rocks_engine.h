@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,9 @@ struct RocksOptions {
   size_t cache_bytes = 64 << 20;         // of blocks read from disk, their indexes and filters included
   size_t write_buffer_bytes = 32 << 20;  // of batches that are in the log and not yet in tables
   uint64_t log_bytes_max = 512 << 20;    // of old log, kept for ReplayNotes beside the log in use
+  // Called, on a thread of the engine, when it meets damage while nobody waits for an answer: when it merges
+  // tables. Must return soon and must not call the engine.
+  std::function<void(const absl::Status&)> met_damage = {};
 };
 
 class RocksEngine {
@@ -25,6 +29,14 @@ class RocksEngine {
   // skipped in silence.
   static absl::StatusOr<std::unique_ptr<Engine>> Open(const std::string& path,
                                                       const RocksOptions& options = {});
+
+  // Opens what is left of a store that Open refuses as damaged, or that was found to be. It is laid out in
+  // the directory `scratch` (LinkDamaged), which is made anew, and is for the caller to remove; nothing in
+  // `path` is changed. What the log holds before and behind a damaged place is there. Reads that meet damage
+  // in a table fail with DATA_LOSS, as ever; so does this when nothing can be read.
+  static absl::StatusOr<std::unique_ptr<Engine>> OpenDamaged(const std::string& path,
+                                                             const std::string& scratch,
+                                                             const RocksOptions& options = {});
 
   RocksEngine() = delete;
 };

@@ -88,10 +88,18 @@ std::vector<Store::Delta> Store::DeltasOf(std::span<const RowWrite> rows) {
     const bool whole = ParseRowKey(row.row_key, parts);
     assert(whole);
     (void)whole;
-    Delta delta{.keyspace = parts.keyspace, .leaf = MerkleTree::LeafOf(parts.token), .sum = {}};
+    Delta delta{.keyspace = parts.keyspace, .leaf = MerkleTree::LeafOf(parts.token), .sum = {}, .change = {}};
     if (row.before == row.after) continue;
-    if (row.after) delta.sum += HashRow(row.row_key, *row.after);
-    if (row.before) delta.sum -= HashRow(row.row_key, *row.before);
+    if (row.after) {
+      delta.sum += HashRow(row.row_key, *row.after);
+      delta.change.rows += 1;
+      delta.change.bytes += static_cast<int64_t>(row.row_key.size() + row.after->size());
+    }
+    if (row.before) {
+      delta.sum -= HashRow(row.row_key, *row.before);
+      delta.change.rows -= 1;
+      delta.change.bytes -= static_cast<int64_t>(row.row_key.size() + row.before->size());
+    }
     deltas.push_back(delta);
   }
   const auto place = [](const Delta& delta) { return uint64_t{delta.keyspace} << 32 | delta.leaf; };
@@ -100,7 +108,11 @@ std::vector<Store::Delta> Store::DeltasOf(std::span<const RowWrite> rows) {
   size_t kept = 0;
   for (size_t i = 0; i < deltas.size();) {
     Delta sum = deltas[i];
-    while (++i < deltas.size() && place(deltas[i]) == place(sum)) sum.sum += deltas[i].sum;
+    while (++i < deltas.size() && place(deltas[i]) == place(sum)) {
+      sum.sum += deltas[i].sum;
+      sum.change.rows += deltas[i].change.rows;
+      sum.change.bytes += deltas[i].change.bytes;
+    }
     if (sum.sum != RowHash{}) deltas[kept++] = sum;
   }
   deltas.resize(kept);
@@ -135,7 +147,12 @@ void Store::Committed(const std::vector<Delta>& deltas, const SumsNote& note) {
     sums.saved = true;
     sums.unannounced.Clear();
   }
-  for (const Delta& delta : deltas) sums_.at(delta.keyspace)->tree->Add(delta.leaf, delta.sum);
+  for (const Delta& delta : deltas) {
+    Sums& sums = *sums_.at(delta.keyspace);
+    sums.tree->Add(delta.leaf, delta.sum);
+    sums.census.Apply(delta.leaf, delta.change);
+  }
+  for (const KeyspaceNote& each : note.keyspaces) PublishTotals(each.keyspace);
 }
 
 void Store::Failed(const std::vector<Delta>& deltas) {
@@ -151,7 +168,11 @@ Store::Sums& Store::SumsOf(uint32_t keyspace) {
   std::unique_ptr<Sums>& sums = sums_[keyspace];
   if (sums == nullptr) {
     sums = std::make_unique<Sums>();
-    if (!all_listed_) sums->tree->DoubtAll();
+    if (!all_listed_) {
+      sums->tree->DoubtAll();
+    } else {
+      sums->census.StartEmpty();
+    }
   }
   return *sums;
 }
@@ -225,8 +246,10 @@ absl::Status Store::DropKeyspace(uint32_t keyspace) {
       Table::kRows, {.begin = RowKeyFloor(keyspace, 0), .end = RowKeyCeiling(keyspace, UINT64_MAX)});
   if (status.ok()) {
     if (found != sums_.end()) sums_.erase(found);
+    PublishTotals(keyspace);
   } else {
     Sums& sums = SumsOf(keyspace);
+    sums.census.StartCount();
     sums.tree->DoubtAll();
     sums.unannounced.InsertAll();
     sums.suspect.InsertAll();

@@ -7,6 +7,7 @@
 
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -18,6 +19,7 @@
 
 #include "storage/engine.h"
 #include "storage/merkle.h"
+#include "storage/row_census.h"
 #include "storage/sums_codec.h"
 
 namespace gyre {
@@ -55,9 +57,17 @@ class Store {
   // anew, which RecountSome does after a start and after each SaveSums. Any thread.
   uint64_t collectible() const { return collectible_.load(std::memory_order_relaxed); }
 
-  // Recounts leaves in doubt, and after a start what is collectible, until about `rows_max` rows were read (a
-  // leaf is always read whole). True while more are left that can be read: one that cannot stays in doubt,
-  // and is tried again after the next SaveSums or Verify.
+  // How many rows each keyspace has, and their bytes. Kept by every commit; after a start counted from disk
+  // by RecountSome, where a large keyspace is estimated (row_census.h), and missing here until it is. Any
+  // thread.
+  std::map<uint32_t, RowTotals> totals() const {
+    absl::MutexLock lock(&totals_mutex_);
+    return totals_;
+  }
+
+  // Recounts leaves in doubt, and after a start what is collectible and how many rows there are, until about
+  // `rows_max` rows were read (a leaf is always read whole). True while more are left that can be read: one
+  // that cannot stays in doubt, and is tried again after the next SaveSums or Verify.
   bool RecountSome(size_t rows_max);
   bool InDoubt(uint32_t keyspace) const;
 
@@ -98,6 +108,7 @@ class Store {
     LeafSet
         suspect;  // touched by a failed commit, which may turn up after a crash: in doubt for the next life
     LeafSet unreadable;  // could not be recounted
+    RowCensus census;
   };
   using SumsMap = std::map<uint32_t, std::unique_ptr<Sums>>;
 
@@ -105,6 +116,7 @@ class Store {
     uint32_t keyspace = 0;
     uint32_t leaf = 0;
     RowHash sum;
+    RowCensus::Change change;
   };
 
   // By keyspace, the number up to which its snapshot holds all commits.
@@ -120,6 +132,8 @@ class Store {
   void CountCollectKeys(std::span<const EngineWrite> applied);
   bool CountCollectible(size_t rows_max);
   void CountCollectibleAnew();
+  uint64_t CountRows(uint32_t keyspace, Sums& sums, uint64_t cost_max);
+  void PublishTotals(uint32_t keyspace);
 
   static std::vector<Delta> DeltasOf(std::span<const RowWrite> rows);
   SumsNote NoteOf(const std::vector<Delta>& deltas) const;
@@ -155,6 +169,8 @@ class Store {
   bool counting_ = true;    // what is collectible, from disk
   uint64_t counted_ = 0;    // so far
   std::string counted_to_;  // collect key up to which
+  mutable absl::Mutex totals_mutex_;
+  std::map<uint32_t, RowTotals> totals_ ABSL_GUARDED_BY(totals_mutex_);  // by keyspace
 };
 
 }  // namespace gyre

@@ -73,7 +73,46 @@ bool Store::RecountSome(size_t rows_max) {
       cost += 1 + RecountRun(keyspace, *sums, leaf, rows_max - cost);
     }
   }
+  for (auto& [keyspace, sums] : sums_) {
+    if (!sums->census.counting()) continue;
+    if (cost >= rows_max) return true;
+    cost += CountRows(keyspace, *sums, rows_max - cost);
+    if (sums->census.counting()) return true;
+  }
   return false;
+}
+
+// Goes on with the census. Returns the rows read, and one for each seek.
+uint64_t Store::CountRows(uint32_t keyspace, Sums& sums, uint64_t cost_max) {
+  uint64_t cost = 0;
+  while (cost < cost_max && sums.census.counting()) {
+    const std::optional<uint32_t> leaf = sums.census.NextLeaf(*sums.tree);
+    if (!leaf) break;
+    RowTotals totals;
+    const KeyRange range{.begin = RowKeyFloor(keyspace, MerkleTree::FloorOf(*leaf)),
+                         .end = RowKeyCeiling(keyspace, MerkleTree::FloorOf(*leaf) | (UINT64_MAX >> 16))};
+    const auto count = [&](std::string_view key, std::string_view record) {
+      ++totals.rows;
+      totals.bytes += key.size() + record.size();
+      return true;
+    };
+    engine_.Scan(Table::kRows, range, count).IgnoreError();  // what cannot be read is not counted
+    sums.census.Count(*leaf, totals);
+    cost += 1 + totals.rows;
+  }
+  PublishTotals(keyspace);
+  return cost;
+}
+
+void Store::PublishTotals(uint32_t keyspace) {
+  const auto sums = sums_.find(keyspace);
+  const std::optional<RowTotals> totals = sums == sums_.end() ? std::nullopt : sums->second->census.totals();
+  absl::MutexLock lock(&totals_mutex_);
+  if (totals) {
+    totals_[keyspace] = *totals;
+  } else {
+    totals_.erase(keyspace);
+  }
 }
 
 absl::StatusOr<Store::Verification> Store::Verify() {

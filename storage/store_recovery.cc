@@ -36,7 +36,10 @@ Store::Store(Engine& engine) : engine_(engine) {
   applied_number_ = number_;
   // Rows without a snapshot come from a log that lost it, or from a keyspace that was half dropped.
   all_listed_ = ListKeyspaces([this](uint32_t keyspace) {
-    if (!sums_.contains(keyspace)) SumsOf(keyspace).tree->DoubtAll();
+    if (sums_.contains(keyspace)) return;
+    Sums& sums = SumsOf(keyspace);
+    sums.census = RowCensus();
+    sums.tree->DoubtAll();
   });
 }
 
@@ -55,6 +58,7 @@ Store::SnapshotNumbers Store::LoadSnapshots(SumsPosition& oldest) {
     number_ = std::max(number_, position.number);
     numbers[keyspace] = position.number;
     Sums& sums = SumsOf(keyspace);
+    sums.census = RowCensus();
     sums.tree = std::move(snapshot->tree);
     sums.saved = true;
     return true;

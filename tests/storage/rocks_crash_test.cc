@@ -12,8 +12,7 @@ namespace gyre {
 namespace {
 
 // Small buffers: tables are written and logs change while it runs.
-constexpr RocksOptions kSmall{
-    .cache_bytes = 1 << 20, .write_buffer_bytes = 256 << 10, .log_bytes_max = 64 << 20};
+const RocksOptions kSmall{.cache_bytes = 1 << 20, .write_buffer_bytes = 256 << 10, .log_bytes_max = 64 << 20};
 constexpr int kKills = 4;
 
 struct Acknowledgement {

@@ -1,32 +1,13 @@
 // A damaged, torn, incomplete or busy data directory is told for what it is.
-#include <fstream>
 #include <gtest/gtest.h>
 
 #include "tests/storage/rocks_world.h"
+#include "tests/storage/rot.h"
 
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The largest file of `directory` whose name ends so; empty when there is none.
-fs::path Largest(const fs::path& directory, const std::string& extension) {
-  fs::path largest;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    if (entry.path().extension() != extension) continue;
-    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
-  }
-  return largest;
-}
-
-void FlipByte(const fs::path& path, uintmax_t offset) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  ASSERT_TRUE(file.good()) << path;
-  file.seekg(static_cast<std::streamoff>(offset));
-  const char byte = static_cast<char>(file.get() ^ 0x40);
-  file.seekp(static_cast<std::streamoff>(offset));
-  file.put(byte);
-}
 
 class RocksDamage : public testing::Test {
  protected:

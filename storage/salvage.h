@@ -1,0 +1,36 @@
+// Copying what can be read of a damaged store into a new one.
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/statusor.h>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "storage/engine.h"
+#include "storage/store.h"
+
+namespace gyre {
+
+struct Salvaged {
+  uint64_t rows = 0;
+  uint64_t hints = 0;
+  uint64_t places = 0;  // passed over because they cannot be read
+  absl::Status first;   // what was met at the first of them; OK: none
+};
+
+// Copies all rows and hints of `damaged` that can be read, and the small facts, to `fresh`, which must be
+// empty and is not synced. Its sums are exact, and its index of what may be collected is made anew. Asks
+// `go_on` now and then; CANCELLED when that says no. DATA_LOSS: the small facts cannot be read (ReadFacts);
+// any other error is one of an engine's, and no damage.
+//
+// The new store may lack what the old one confirmed. So it gets none of the facts that rest on its rows: not
+// the stable cut that it held (a record below that would be no news to it), nor how far it has fetched what a
+// new layout gives it; nor the name of its writes, which is for the caller to choose.
+absl::StatusOr<Salvaged> Salvage(Engine& damaged, Store& fresh, absl::FunctionRef<bool()> go_on);
+
+// The small facts, without the saved sums. DATA_LOSS when not all can be read: then nobody knows which one is
+// missing.
+absl::StatusOr<std::map<std::string, std::string>> ReadFacts(Engine& engine);
+
+}  // namespace gyre
