@@ -44,8 +44,9 @@ GivenSettings Defaults() {
 std::optional<std::string> TextOf(SettingKind kind, const toml::node& node) {
   const bool number =
       kind == SettingKind::kNumber || kind == SettingKind::kMillis || kind == SettingKind::kBytes;
-  const bool text =
-      kind != SettingKind::kNumber && kind != SettingKind::kMillis && kind != SettingKind::kAddresses;
+  const bool text = kind != SettingKind::kNumber && kind != SettingKind::kMillis &&
+                    kind != SettingKind::kAddresses && kind != SettingKind::kSwitch;
+  if (kind == SettingKind::kSwitch && node.is_boolean()) return node.as_boolean()->get() ? "true" : "false";
   if (number && node.is_integer()) return std::to_string(node.as_integer()->get());
   if (text && node.is_string()) return node.as_string()->get();
   if (kind != SettingKind::kAddresses || !node.is_array()) return std::nullopt;
@@ -66,6 +67,8 @@ std::string_view WrittenAs(SettingKind kind) {
       return "a number, or a quoted one with KiB, MiB or GiB";
     case SettingKind::kAddresses:
       return "a list of quoted texts";
+    case SettingKind::kSwitch:
+      return "true or false without quotes";
     default:
       return "a quoted text";
   }

@@ -41,6 +41,7 @@ struct Config {
   struct {
     std::vector<std::string> seeds;  // peer addresses
     int bootstrap_expect = 0;
+    bool auto_join = false;
   } cluster;
   struct {
     Durability durability = Durability::kDisk;

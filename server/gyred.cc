@@ -1,6 +1,8 @@
 // A running node: composition, start and end.
 #include "server/gyred.h"
 
+#include <absl/synchronization/mutex.h>
+#include <algorithm>
 #include <grpcpp/grpcpp.h>
 #include <map>
 #include <optional>
@@ -15,11 +17,11 @@
 #include "server/lane/control_thread.h"
 #include "server/lane/lane_thread.h"
 #include "server/node_metrics.h"
+#include "server/node_store.h"
 #include "server/rpc/peer_links.h"
 #include "server/rpc/servers.h"
 #include "server/rpc/teller.h"
 #include "storage/format/meta_codec.h"
-#include "storage/rocks_engine.h"
 
 namespace gyre {
 namespace {
@@ -29,49 +31,6 @@ void Log(const std::string& sentence) { spdlog::info("{}", sentence); }
 uint64_t RandomSeed() {
   uint64_t seed = 0;
   return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed : 1;
-}
-
-std::string Bytes64(uint64_t value) {
-  std::string bytes;
-  for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(value >> shift));
-  return bytes;
-}
-
-// A store belongs to the node whose identity lies beside it: a store that was copied is refused. True: the
-// store is filling. One that is new although its node belongs to a cluster takes the place of one that was
-// lost; it writes under other names than that did, as nobody knows what it wrote last.
-absl::StatusOr<bool> ClaimStore(Engine& engine, Identity& identity) {
-  constexpr int kIncarnationsOfAStore = 20;  // bits
-  const absl::StatusOr<std::string> owner = engine.Get(Table::kMeta, kMetaOwner);
-  const std::string self = Bytes64(identity.node().value);
-  if (owner.ok()) {
-    if (*owner == self) {
-      const absl::Status filling = engine.Get(Table::kMeta, kMetaFilling).status();
-      if (!filling.ok() && !absl::IsNotFound(filling)) return filling;  // unknown is not "full"
-      return filling.ok();
-    }
-    return absl::FailedPreconditionError("the store in " + identity.store_dir() +
-                                         " belongs to another node than the identity beside it (" +
-                                         ToString(identity.node()) + "); put back the right one");
-  }
-  if (!absl::IsNotFound(owner.status())) return owner.status();
-  const auto bytes = [](std::string value) { return std::make_shared<const std::string>(std::move(value)); };
-  std::vector<EngineWrite> claim = {{Table::kMeta, std::string(kMetaOwner), bytes(self)}};
-  const bool lost = identity.cluster() != 0;
-  if (lost) {
-    if (absl::Status status = identity.CountStore(); !status.ok()) return status;
-    const ActorState actor = {
-        .incarnation = static_cast<uint32_t>(identity.stores() << kIncarnationsOfAStore), .clean = true};
-    claim.push_back({Table::kMeta, std::string(kMetaActor), bytes(EncodeActorState(actor))});
-    claim.push_back({Table::kMeta, std::string(kMetaFilling), bytes("")});
-    spdlog::warn(
-        "the store in {} is new, but node {} belongs to a cluster: it fills from the other replicas, and "
-        "answers no "
-        "reads until it has compared what it has with all of them",
-        identity.store_dir(), ToString(identity.node()));
-  }
-  if (absl::Status status = engine.Apply(claim, Durability::kDisk, ""); !status.ok()) return status;
-  return lost;
 }
 
 absl::StatusOr<std::optional<ActorState>> LoadActor(Engine& engine) {
@@ -90,6 +49,13 @@ absl::StatusOr<CutMarks> LoadCuts(Engine& engine) {
   return DecodeCutMarks(*bytes);
 }
 
+absl::StatusOr<MoveState> LoadMoves(Engine& engine) {
+  const absl::StatusOr<std::string> bytes = engine.Get(Table::kMeta, kMetaMoves);
+  if (absl::IsNotFound(bytes.status())) return MoveState{};
+  if (!bytes.ok()) return bytes.status();
+  return DecodeMoveState(*bytes);
+}
+
 NodeLimits LimitsOf(const Config& config) {
   return {.value_bytes = config.limits.value_bytes,
           .siblings = config.limits.siblings,
@@ -103,12 +69,12 @@ NodeLimits LimitsOf(const Config& config) {
 class LaneNetwork : public Network {
  public:
   LaneNetwork(PeerLinks& links, Calls& calls) : links_(links), calls_(calls) {}
-  void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override {
-    links_.Send(to, layout_epoch, std::move(batch));
+  void Send(NodeId to, LayoutMark layout, std::vector<Message> batch) override {
+    links_.Send(to, layout, std::move(batch));
   }
   void Reply(std::vector<Outbox::Reply> replies) override { calls_.Answer(std::move(replies)); }
-  void WantLayout() override {
-    if (ControlThread* control = control_.load()) control->WantLayout();
+  void WantLayout(NodeId from) override {
+    if (ControlThread* control = control_.load()) control->WantLayout(from);
   }
   void SetControl(ControlThread* control) { control_ = control; }
 
@@ -120,11 +86,12 @@ class LaneNetwork : public Network {
 
 class RunningNode : public Gyred {
  public:
-  RunningNode(const Config& config, Identity identity, std::unique_ptr<Engine> engine, bool filling)
+  RunningNode(const Config& config, Identity identity, NodeStore opened, StoreDamage& damage)
       : config_(config),
         identity_(std::move(identity)),
-        filling_(filling),
-        engine_(std::move(engine)),
+        opened_(std::move(opened)),
+        damage_(damage),
+        engine_(std::move(opened_.engine)),
         store_(*engine_),
         disk_(store_, {config.storage.durability, identity_.store_dir(), config.limits.disk_reserve_bytes},
               [this](Input input) { inbox_.Push(std::move(input)); }),
@@ -135,18 +102,29 @@ class RunningNode : public Gyred {
   ~RunningNode() override { Drain(); }
 
   absl::Status Serve();
+  bool WantsNewStart() override;
   void Drain() override;
+  absl::Status end() const override {
+    absl::MutexLock lock(&end_mutex_);
+    return end_;
+  }
 
  private:
+  void LetGoOfSetAside();
+  bool AllUp(const View& view) const;
   absl::StatusOr<Membership> MakeMembership();
   ControlThread::Hooks MembershipHooks();
   void LogClock();
-  void Joined(std::shared_ptr<const View> view);
+  void Joined(const Layouts& layouts);
+  void EraseDropped(const std::shared_ptr<const View>& view);
+  void Removed(const std::string& why);
   absl::Status Ready() const;
 
   const Config config_;
   Identity identity_;
-  const bool filling_;  // at the start
+  NodeStore opened_;  // its engine is engine_
+  StoreDamage& damage_;
+  std::string obstacle_;  // to rebuilding a damaged store, as last told
   bool clock_was_off_ = false;
   MachineClock clock_;
   Inbox<Input> inbox_;
@@ -168,6 +146,8 @@ class RunningNode : public Gyred {
   std::unique_ptr<HttpServer> http_;
   std::shared_ptr<const View> dropped_below_;  // the last view whose dropped keyspaces were erased
   bool drained_ = false;
+  mutable absl::Mutex end_mutex_;
+  absl::Status end_ ABSL_GUARDED_BY(end_mutex_);
 };
 
 absl::StatusOr<Membership> RunningNode::MakeMembership() {
@@ -183,6 +163,8 @@ absl::StatusOr<Membership> RunningNode::MakeMembership() {
   config.seeds = config_.cluster.seeds;
   config.bootstrap_expect = config_.cluster.bootstrap_expect;
   config.random_seed = RandomSeed();
+  config.store_lost = opened_.filling;
+  config.auto_join = config_.cluster.auto_join;
   absl::Status status;
   Membership membership(std::move(config), *persisted, &status);
   if (!status.ok()) return status;
@@ -193,6 +175,9 @@ absl::StatusOr<Membership> RunningNode::MakeMembership() {
                                          " but the identity beside it is of cluster " +
                                          ToString(Token{recorded}) + "; put back the right one");
   }
+  if (const std::string removed = membership.removed(); !removed.empty()) {
+    return absl::FailedPreconditionError(removed + " (" + identity_.data_dir() + ")");
+  }
   return membership;
 }
 
@@ -200,13 +185,14 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
   return {
       .tell = [this](const std::string& address,
                      const control::Message& message) { teller_.Tell(address, message); },
-      .new_view = [this](std::shared_ptr<const View> view) { Joined(std::move(view)); },
+      .new_layouts = [this](const Layouts& layouts) { Joined(layouts); },
+      .steps = [this] { return lane_stats_.steps(); },
       .known =
           [this](const ClusterState::Known& known, const std::vector<NodeId>& suspects) {
             LogClock();
-            const std::shared_ptr<const View> view = state_.view();
-            if (view == nullptr) return;
-            for (const std::string& sentence : links_.Update(*view, known, suspects)) Log(sentence);
+            const Layouts layouts = state_.layouts();
+            if (layouts.view == nullptr) return;
+            for (const std::string& sentence : links_.Update(layouts, known, suspects)) Log(sentence);
           },
       .facts =
           [this] {
@@ -215,8 +201,12 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
             for (const auto& [node, hints] : lane_stats_.hints()) {
               if (hints.hints > 0) hints_for[node] = hints.hints;
             }
-            return NodeFactsValue{.keys = size.keys,
+            const std::map<uint32_t, RowTotals> rows = disk_.totals();
+            uint64_t counted = 0;
+            for (const auto& [keyspace, totals] : rows) counted += totals.rows;
+            return NodeFactsValue{.keys = rows.empty() ? size.keys : counted,
                                   .bytes = size.bytes,
+                                  .rows = rows,
                                   .hints_for = std::move(hints_for),
                                   .collectible = disk_.collectible(),
                                   .unequal_ranges = lane_stats_.unequal_ranges,
@@ -224,6 +214,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
                                   .version = std::string(kGyredVersion)};
           },
       .log = Log,
+      .removed = [this](const std::string& why) { Removed(why); },
   };
 }
 
@@ -241,12 +232,9 @@ void RunningNode::LogClock() {
   }
 }
 
-void RunningNode::Joined(std::shared_ptr<const View> view) {
-  if (absl::Status status = identity_.SetCluster(view->layout.cluster_id); !status.ok()) {
-    spdlog::error("{}", std::string(status.message()));
-  }
-  // Rows of a keyspace that is gone: its id is never used again.
-  if (dropped_below_ != nullptr) {
+// Rows of keyspaces that the newest layout does not have: their ids are never used again.
+void RunningNode::EraseDropped(const std::shared_ptr<const View>& view) {
+  if (dropped_below_ != nullptr && dropped_below_ != view) {
     for (const KeyspaceSpec& keyspace : dropped_below_->layout.keyspaces) {
       if (view->Keyspace(keyspace.id) != nullptr) continue;
       absl::Status status;
@@ -255,7 +243,23 @@ void RunningNode::Joined(std::shared_ptr<const View> view) {
     }
   }
   dropped_below_ = view;
-  inbox_.Push(NewView{std::move(view)});
+}
+
+void RunningNode::Joined(const Layouts& layouts) {
+  if (absl::Status status = identity_.SetCluster(layouts.view->layout.cluster_id); !status.ok()) {
+    spdlog::error("{}", std::string(status.message()));
+  }
+  EraseDropped(layouts.view);
+  inbox_.Push(NewLayouts{layouts});
+}
+
+// Nobody asks this node for anything any more.
+void RunningNode::Removed(const std::string& why) {
+  spdlog::error("{}", why);
+  {
+    absl::MutexLock lock(&end_mutex_);
+    end_ = absl::FailedPreconditionError(why);
+  }
 }
 
 absl::Status RunningNode::Serve() {
@@ -263,21 +267,24 @@ absl::Status RunningNode::Serve() {
   if (!actor.ok()) return actor.status();
   const absl::StatusOr<CutMarks> cuts = LoadCuts(*engine_);
   if (!cuts.ok()) return cuts.status();
+  const absl::StatusOr<MoveState> moves = LoadMoves(*engine_);
+  if (!moves.ok()) return moves.status();
   absl::StatusOr<Membership> membership = MakeMembership();
   if (!membership.ok()) return membership.status();
   const Now now = clock_.Read();
   Node::Config node = {.self = identity_.node(),
                        .limits = LimitsOf(config_),
                        .first_op = now.wall_ms << 20,
-                       .filling = filling_,
-                       .cuts = *cuts};
-  lane_stats_.filling = filling_;
+                       .filling = opened_.filling,
+                       .cuts = *cuts,
+                       .moves = *moves};
+  lane_stats_.filling = opened_.filling;
   lane_.emplace(node, ActorClock(identity_.node().value, *actor, now.wall_ms),
                 Runtime{clock_, network_, disk_, lane_stats_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
   network_.SetControl(&*control_);
   AddNodeMetrics(metrics_, {counters_, lane_stats_, disk_, *engine_, state_,
-                            [this](Liveness::State state) { return links_.Count(state); }});
+                            [this](Liveness::State state) { return links_.Count(state); }, damage_});
   backend_.emplace(Backend{.self = identity_.node(),
                            .clock = clock_,
                            .lane = inbox_,
@@ -306,6 +313,43 @@ absl::Status RunningNode::Serve() {
 absl::Status RunningNode::Ready() const {
   if (state_.view() == nullptr) return absl::UnavailableError("not in a cluster yet");
   return absl::OkStatus();
+}
+
+// Says once why a damaged store is not rebuilt.
+bool RunningNode::WantsNewStart() {
+  LetGoOfSetAside();
+  const absl::Status damage = damage_.first();
+  if (damage.ok()) return false;
+  const std::shared_ptr<const View> view = state_.view();
+  const std::string obstacle =
+      ObstacleToRebuild(opened_, view.get(), view != nullptr && AllUp(*view), clock_.Read().wall_ms);
+  if (obstacle.empty()) {
+    spdlog::error("{}: this node goes out of service, rebuilds its store, and fills from them",
+                  std::string(damage.message()));
+    return true;
+  }
+  if (std::exchange(obstacle_, obstacle) != obstacle) {
+    spdlog::error("{}: it is passed over, for {}", std::string(damage.message()), obstacle);
+  }
+  return false;
+}
+
+bool RunningNode::AllUp(const View& view) const {
+  return std::ranges::all_of(view.layout.members, [&](const Member& member) {
+    return member.id == identity_.node() || links_.LivenessOf(member.id).state == Liveness::State::kUp;
+  });
+}
+
+// What a damaged store was set aside for has come, once this node is durably full.
+void RunningNode::LetGoOfSetAside() {
+  if (!opened_.set_aside || lane_stats_.filling) return;
+  if (!absl::IsNotFound(engine_->Get(Table::kMeta, kMetaFilling).status()) || !engine_->Sync().ok()) return;
+  opened_.set_aside = false;
+  if (absl::Status status = RemoveSetAside(identity_); !status.ok()) {
+    spdlog::warn("{}", std::string(status.message()));
+  } else {
+    Log("this node is full again: the damaged store that was set aside is removed");
+  }
 }
 
 // From the outside in: no new calls, the last answers, the last batch, the sums, the mark of a clean end.
@@ -337,15 +381,14 @@ void RunningNode::Drain() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Gyred>> Gyred::Start(const Config& config) {
+absl::StatusOr<std::unique_ptr<Gyred>> Gyred::Start(const Config& config, StoreDamage& damage,
+                                                    absl::FunctionRef<bool()> go_on) {
   absl::StatusOr<Identity> identity = OpenIdentity(config.node.data_dir);
   if (!identity.ok()) return identity.status();
-  absl::StatusOr<std::unique_ptr<Engine>> engine = RocksEngine::Open(identity->store_dir());
-  if (!engine.ok()) return engine.status();
-  const absl::StatusOr<bool> filling = ClaimStore(**engine, *identity);
-  if (!filling.ok()) return filling.status();
+  absl::StatusOr<NodeStore> store = OpenNodeStore(*identity, damage, go_on);
+  if (!store.ok()) return store.status();
   const NodeId self = identity->node();
-  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(engine), *filling);
+  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(store), damage);
   if (absl::Status status = node->Serve(); !status.ok()) return status;
   spdlog::info("node {} serves clients at {}, peers at {}, HTTP at {}", ToString(self), config.listen.client,
                config.listen.peer, config.listen.http);

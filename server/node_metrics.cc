@@ -1,6 +1,7 @@
 // Which of a node's numbers are shown at /metrics, and by what name.
 #include "server/node_metrics.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -67,6 +68,17 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   gauge("gyre_repair_unequal_ranges", "Pairs of range and peer that were not found equal when last compared.",
         [&lane] { return lane.unequal_ranges.load(); });
 
+  count("gyre_move_keys_received_total", "Keys fetched because a layout gave them to this node.",
+        lane.move_keys_received);
+  count("gyre_move_received_bytes_total", "Bytes of these keys and their records.", lane.move_bytes_received);
+  gauge("gyre_move_ranges_left", "Ranges that this node has still to fetch.", [&lane] {
+    const LaneStats::Moves moves = lane.moves();
+    return std::ranges::count_if(moves,
+                                 [](const MoveStats& m) { return m.state != MoveStats::State::kDone; });
+  });
+  gauge("gyre_moves_paused", "1 while an operator has paused what this node fetches.",
+        [&lane] { return lane.moves_paused.load() ? 1 : 0; });
+
   gauge("gyre_clock_offset_milliseconds",
         "How far this node's clock is ahead of the median of the members' clocks; negative: behind.",
         [&lane] { return lane.clock_offset_ms.load(); });
@@ -89,6 +101,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   gauge("gyre_store_keys", "Rows on disk, an estimate, tombstones included.",
         [&engine] { return engine.EstimateSize().keys; });
   gauge("gyre_store_bytes", "Bytes on disk.", [&engine] { return engine.EstimateSize().bytes; });
+  total("gyre_store_damage_total", "Times that damage was met in the store, since the process started.",
+        [&damage = parts.damage] { return damage.met(); });
 
   ClusterState& state = parts.state;
   gauge("gyre_layout_epoch", "The epoch of the active layout; 0 before the cluster has formed.", [&state] {

@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
+#include "server/store_damage.h"
 #include "storage/engine.h"
 
 namespace gyre {
@@ -22,6 +23,7 @@ struct MeasuredParts {
   Engine& engine;
   ClusterState& state;
   std::function<size_t(Liveness::State)> peers;  // how many other members are in it
+  const StoreDamage& damage;
 };
 void AddNodeMetrics(Metrics& metrics, MeasuredParts parts);
 

@@ -101,6 +101,14 @@ const std::vector<Setting>& AllSettings() {
        {},
        "how many nodes form the cluster when it is new; the same on each of them",
        [](Config& c, const Value& v) { c.cluster.bootstrap_expect = static_cast<int>(v.number); }},
+      {"cluster.auto_join",
+       Kind::kSwitch,
+       "false",
+       0,
+       0,
+       {},
+       "whether nodes that are no members are added by themselves, one after the other, as if by a plan",
+       [](Config& c, const Value& v) { c.cluster.auto_join = v.number == 1; }},
 
       {"storage.durability",
        Kind::kChoice,
@@ -253,6 +261,10 @@ std::optional<SettingValue> Understand(const Setting& setting, std::string_view 
       value.number = *number;
       return value;
     }
+    case SettingKind::kSwitch:
+      if (text != "true" && text != "false") return std::nullopt;
+      value.number = text == "true" ? 1 : 0;
+      return value;
     case SettingKind::kChoice: {
       const auto choice = std::find(setting.choices.begin(), setting.choices.end(), text);
       if (choice == setting.choices.end()) return std::nullopt;
@@ -334,6 +346,8 @@ std::string Expected(const Setting& setting) {
       return "a number" + range;
     case SettingKind::kBytes:
       return "a size from " + BytesText(setting.min) + " to " + BytesText(setting.max);
+    case SettingKind::kSwitch:
+      return "true or false";
     case SettingKind::kChoice:
       break;
   }
@@ -345,7 +359,9 @@ std::string Expected(const Setting& setting) {
 }
 
 std::string ToToml(const Setting& setting, std::string_view text) {
-  if (setting.kind == SettingKind::kNumber || setting.kind == SettingKind::kMillis) return std::string(text);
+  const bool bare = setting.kind == SettingKind::kNumber || setting.kind == SettingKind::kMillis ||
+                    setting.kind == SettingKind::kSwitch;
+  if (bare) return std::string(text);
   if (setting.kind != SettingKind::kAddresses) return Quoted(text);
   std::string list;
   for (const std::string& part : Split(text)) list += (list.empty() ? "" : ", ") + Quoted(part);

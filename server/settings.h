@@ -31,6 +31,7 @@ enum class SettingKind : uint8_t {
   kNumber,
   kBytes,  // a number, or one with KiB, MiB or GiB
   kMillis,
+  kSwitch,  // true or false
   kChoice,  // one of `choices`
 };
 

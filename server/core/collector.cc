@@ -8,7 +8,7 @@
 namespace gyre {
 
 void Collector::Tick(const Turn& turn) {
-  if (page_op_ != 0 || turn.view == nullptr || turn.now.steady < next_at_) return;
+  if (page_op_ != 0 || turn.view() == nullptr || turn.now.steady < next_at_) return;
   if (target_ == 0) {
     if (std::exchange(missed_, false)) {
       done_to_ = done_before_;
@@ -18,7 +18,7 @@ void Collector::Tick(const Turn& turn) {
     if (!due()) return;
     target_ = replica_.cuts().all;
     keyspaces_.clear();
-    for (const KeyspaceSpec& keyspace : turn.view->layout.keyspaces) keyspaces_.push_back(keyspace.id);
+    for (const KeyspaceSpec& keyspace : turn.view()->layout.keyspaces) keyspaces_.push_back(keyspace.id);
     NextKeyspace(turn);
   }
   if (keyspaces_.empty()) {

@@ -10,7 +10,7 @@
 namespace gyre {
 
 void Coordinator::Begin(const Turn& turn, Origin origin, Call call, Micros deadline) {
-  if (turn.view == nullptr) {
+  if (turn.view() == nullptr) {
     return Fail(
         turn, origin,
         absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others"));
@@ -38,9 +38,13 @@ void Coordinator::FetchReply(const Turn& turn, NodeId from, OpId id, peer::Fetch
   // What may go is gone on some replicas and not yet on others: that is no difference.
   reply.record = Collected(reply.record, replica_.cuts().all);
   if (auto* write = Find<WriteOp>(id); write != nullptr && write->gather) {
+    if (reply.code == kWrongLayout || write->behind) return BeginAnewSoon(turn, id, *write);
     write->gather->Answer(turn, id, from, reply);
     SettleGather(turn, id, *write);
   } else if (auto* read = Find<ReadOp>(id)) {
+    if (!read->replied && (reply.code == kWrongLayout || read->behind)) {
+      return BeginAnewSoon(turn, id, *read);
+    }
     if (!read->replied) fetch_latency_.Add(turn.now.steady - read->started);
     read->gather.Answer(turn, id, from, reply);
     SettleRead(turn, id, *read);
@@ -49,6 +53,7 @@ void Coordinator::FetchReply(const Turn& turn, NodeId from, OpId id, peer::Fetch
 
 void Coordinator::FetchPageReply(const Turn& turn, NodeId from, OpId id, peer::FetchPageReply reply) {
   if (auto* scan = Find<ScanOp>(id)) {
+    if (reply.code == kWrongLayout || scan->behind) return BeginAnewSoon(turn, id, *scan);
     scan->merge.Answer(turn, id, from, std::move(reply));
     SettleScan(turn, id, *scan);
   }
@@ -78,6 +83,7 @@ void Coordinator::PeerLost(const Turn& turn, NodeId node) {
   std::sort(ids.begin(), ids.end());  // the map's order is no one's business
   for (const OpId id : ids) {
     if (auto* write = Find<WriteOp>(id)) {
+      if (write->behind) continue;
       if (write->gather) {
         write->gather->Lost(turn, id, node);
         SettleGather(turn, id, *write);
@@ -85,9 +91,11 @@ void Coordinator::PeerLost(const Turn& turn, NodeId node) {
         StoreReply(turn, node, id, absl::StatusCode::kUnavailable);
       }
     } else if (auto* read = Find<ReadOp>(id)) {
+      if (read->behind && !read->replied) continue;
       read->gather.Lost(turn, id, node);
       SettleRead(turn, id, *read);
     } else if (auto* scan = Find<ScanOp>(id)) {
+      if (scan->behind) continue;
       scan->merge.Lost(turn, id, node);
       SettleScan(turn, id, *scan);
     } else if (auto* forward = Find<ForwardOp>(id); forward != nullptr && forward->to == node) {
@@ -123,10 +131,18 @@ std::optional<Micros> Coordinator::next_deadline() const {
 
 void Coordinator::OnTimer(const Turn& turn, OpId id) {
   if (auto* read = Find<ReadOp>(id); read != nullptr && turn.now.steady < read->deadline) {
+    if (read->behind && !read->replied) return BeginAnew(turn, id);
     if (!read->replied) read->gather.AskNext(turn, id);
     return;
   }
+  if (auto* scan = Find<ScanOp>(id); scan != nullptr && turn.now.steady < scan->deadline) {
+    return BeginAnew(turn, id);
+  }
   if (auto* write = Find<WriteOp>(id)) {
+    if (turn.now.steady < write->deadline) {
+      if (write->behind) BeginAnew(turn, id);
+      return;
+    }
     if (!write->replied) Fail(turn, write->origin, WriteTimedOut(write->quorum));
     return EndWrite(turn, id);
   }
@@ -143,7 +159,7 @@ void Coordinator::OnTimer(const Turn& turn, OpId id) {
 }
 
 void Coordinator::Reply(const Turn& turn, const Origin& origin, CallResult result) const {
-  result.layout_epoch = turn.view ? turn.view->layout.epoch : 0;
+  result.layout_epoch = turn.view() ? turn.view()->layout.epoch : 0;
   if (origin.forwarded_by) {
     turn.Send(origin.forwarded_by, origin.forwarded_op, peer::ForwardReply{std::move(result)});
   } else {

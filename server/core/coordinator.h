@@ -47,6 +47,8 @@ class Coordinator {
   void FetchPageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPageReply reply);
   void ForwardReply(const Turn& turn, NodeId from, OpId op, CallResult result);
   void PeerLost(const Turn& turn, NodeId node);
+  // Other layouts are active: from here on all that is under way goes by them.
+  void LayoutsChanged(const Turn& turn);
   void ClockAdvanced(const Turn& turn);  // writes that waited for the clock go on
   void Tick(const Turn& turn);
   // While it is, another replica coordinates what this node can hand on.
@@ -74,14 +76,18 @@ class Coordinator {
     bool is_delete = false;
     PutCall call;  // of a delete: without value
     std::string row_key;
-    std::string own_key;  // of what this node changes: the row, or as a fallback its hint
-    ReplicaSet replicas;  // and who stands in for them
-    int need = 0;
+    std::string own_key;       // of what this node changes: the row, or as a fallback its hint
+    ReplicaSet replicas;       // and who stands in for them
+    Quorum::Group need;        // by the newest layout
+    Quorum::Group need_other;  // and while data moves, by the other one
+    Micros deadline;
     uint64_t expires_ms = 0;
     std::optional<CausalContext> context;
     std::optional<Gather> gather;  // the quorum read before the write, if it needs one
     CutRecord found;               // what that found
     Quorum quorum;                 // of the stores; without replicas until they are sent
+    Quorum::Slots to_resend = 0;   // refused by who knows a layout that this node does not
+    bool behind = false;           // it begins anew, when this node has had time to learn the layout
     RecordBytes record;            // what is stored
     std::string context_after;     // encoded
     bool replied = false;          // kept for late answers: who does not confirm is owed a hint
@@ -90,10 +96,11 @@ class Coordinator {
     Origin origin;
     std::shared_ptr<const View> view;
     const KeyspaceSpec* keyspace = nullptr;
-    std::string key;
+    GetCall call;
     Gather gather;
     Micros started;
     Micros deadline;
+    bool behind = false;   // as of a write
     bool replied = false;  // kept for late answers, to which a repair may be owed
   };
   struct ScanOp {
@@ -101,6 +108,8 @@ class Coordinator {
     std::shared_ptr<const View> view;
     const KeyspaceSpec* keyspace = nullptr;
     ScanCall call;
+    Micros deadline;
+    bool behind = false;  // as of a write
     size_t rows_max = 0;
     std::string range_end;  // row key at which the range that is read ends
     bool last_range = false;
@@ -115,10 +124,12 @@ class Coordinator {
   // coordinator_write.cc
   void BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline);
   absl::Status PrepareWrite(const Turn& turn, WriteOp& op) const;
+  absl::Status PrepareQuorum(const Turn& turn, WriteOp& op) const;
   void SettleGather(const Turn& turn, OpId id, WriteOp& op);
   void ChangeRow(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, Record record);
   void Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry& row, RecordBytes record);
   absl::StatusOr<RecordBytes> BaseOf(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry*& row);
+  void SendTo(const Turn& turn, OpId id, WriteOp& op, int slot);
   void SettleWrite(const Turn& turn, OpId id, WriteOp& op);
   void EndWrite(const Turn& turn, OpId id);
   void FailWrite(const Turn& turn, OpId id, absl::Status status);
@@ -131,6 +142,11 @@ class Coordinator {
   void SettleScan(const Turn& turn, OpId id, ScanOp& op);
   absl::Status FillPage(const Turn& turn, const ScanOp& op, const std::vector<Row>& rows,
                         ScanResult& page) const;
+  // coordinator_layouts.cc
+  template <typename AnyOp>
+  void BeginAnewSoon(const Turn& turn, OpId id, AnyOp& op);
+  void BeginAnew(const Turn& turn, OpId id);
+  void Extend(const Turn& turn, OpId id, WriteOp& op);
   // coordinator.cc
   void Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline);
   void Reply(const Turn& turn, const Origin& origin, CallResult result) const;
@@ -150,6 +166,8 @@ class Coordinator {
 
   // Writes that were replied to and still wait for answers: beyond these the oldest waits no more.
   static constexpr size_t kLingeringMax = 8192;
+  // What a peer refused for its layout is tried again after so long.
+  static constexpr Micros kLayoutPause = Millis(20);
 
   struct Alarm {
     Micros when;

@@ -1,12 +1,27 @@
 // Sentences and sums that the coordinator's files share.
 #include "server/core/coordinator_ops.h"
 
+#include <bit>
+
 #include "storage/format/row_key.h"
 
 namespace gyre {
 namespace {
 
 const std::string kDefaultKeyspace = "default";
+
+// For each of `slots` that cannot be reached, the next of the layout's preference list that can.
+void StandIn(const Turn& turn, const View& view, Token token, Quorum::Slots slots, ReplicaSet& set) {
+  const std::span<const MemberIndex> preferences = view.ring.Preferences(token);
+  size_t next = 0;
+  for (int slot = 0; slot < set.size(); ++slot) {
+    if ((slots >> slot & 1) == 0 || turn.Up(set[slot])) continue;
+    const auto id = [&] { return view.ring.members()[preferences[next]].id; };
+    while (next < preferences.size() && (!turn.Up(id()) || set.SlotOf(id()) >= 0)) ++next;
+    if (next == preferences.size()) return;
+    set.StandIn(slot, id());
+  }
+}
 
 }  // namespace
 
@@ -46,17 +61,26 @@ absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<Replic
   return need;
 }
 
+const KeyspaceSpec& AsRead(const Turn& turn, const KeyspaceSpec& keyspace) {
+  const KeyspaceSpec* const read = turn.reads()->Keyspace(keyspace.id);
+  return read == nullptr ? keyspace : *read;
+}
+
+ReplicaSet ReadersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict) {
+  ReplicaSet readers = ReplicaSet::Of(*turn.reads(), AsRead(turn, keyspace), token);
+  if (!strict && !keyspace.strict) StandIn(turn, *turn.reads(), token, readers.first(), readers);
+  return readers;
+}
+
 ReplicaSet HoldersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict) {
-  ReplicaSet holders = ReplicaSet::Of(*turn.view, keyspace, token);
-  if (strict || keyspace.strict) return holders;
-  const std::span<const MemberIndex> preferences = turn.view->ring.Preferences(token);
-  size_t next = static_cast<size_t>(holders.size());
-  for (int slot = 0; slot < holders.size(); ++slot) {
-    if (turn.Up(holders[slot])) continue;
-    while (next < preferences.size() && !turn.Up(turn.view->ring.members()[preferences[next]].id)) ++next;
-    if (next == preferences.size()) break;
-    holders.StandIn(slot, turn.view->ring.members()[preferences[next++]].id);
+  ReplicaSet holders = ReplicaSet::Of(*turn.view(), keyspace, token);
+  const bool sloppy = !strict && !keyspace.strict;
+  const View* const other = turn.layouts.other.get();
+  if (const KeyspaceSpec* there = other == nullptr ? nullptr : other->Keyspace(keyspace.id)) {
+    holders.Join(ReplicaSet::Of(*other, *there, token));
+    if (sloppy) StandIn(turn, *other, token, static_cast<Quorum::Slots>(~holders.first()), holders);
   }
+  if (sloppy) StandIn(turn, *turn.view(), token, holders.first(), holders);
   return holders;
 }
 
@@ -80,10 +104,18 @@ absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::st
 }
 
 std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need) {
+  return DescribeMissing(
+      turn, replicas, {static_cast<Quorum::Slots>((1u << replicas.size()) - 1), static_cast<uint8_t>(need)});
+}
+
+std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, Quorum::Group group) {
+  const int need = group.need;
+  const std::string size = std::to_string(std::popcount(group.slots));
   int reachable = 0;
   int fallbacks = 0;
   std::string missing;
   for (int slot = 0; slot < replicas.size(); ++slot) {
+    if ((group.slots >> slot & 1) == 0) continue;
     const NodeId node = replicas.primary(slot);
     if (turn.Up(node)) {
       ++reachable;
@@ -93,13 +125,13 @@ std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int ne
     missing += (missing.empty() ? "" : ", ") + ToString(node);
   }
   if (reachable >= need) {
-    return std::to_string(need) + " of " + std::to_string(replicas.size()) +
+    return std::to_string(need) + " of " + size +
            " replicas are needed, and too few of those that can be reached could answer: a node that fills a "
            "lost store answers no reads, nor does one whose disk fails" +
            (missing.empty() ? std::string() : " (down: " + missing + ")");
   }
-  return std::to_string(need) + " of " + std::to_string(replicas.size()) + " replicas are needed but only " +
-         std::to_string(reachable) + " can be reached" +
+  return std::to_string(need) + " of " + size + " replicas are needed but only " + std::to_string(reachable) +
+         " can be reached" +
          (fallbacks > 0 ? ", and " + std::to_string(fallbacks) + " in their place" : std::string()) +
          " (down: " + missing + ")";
 }

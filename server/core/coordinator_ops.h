@@ -25,10 +25,14 @@ absl::Status ReadTimedOut(const Quorum& quorum);
 absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
                                    const ReplicaCount& usual, const KeyspaceSpec& keyspace, int replicas);
 
-// The replicas of a key. Unless `strict`, for each that cannot be reached the next node of the preference
-// list that can stands in, as far as there are such nodes (a sloppy quorum: DeCandia et al., "Dynamo",
-// section 4.6).
+// Who answers for a key, and who must be told of it: the replicas by the layout that is read by, and by all
+// that are active. Unless `strict`, for each that cannot be reached the next node of the preference list that
+// can stands in, as far as there are such nodes (a sloppy quorum: DeCandia et al., "Dynamo", section 4.6).
+ReplicaSet ReadersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict);
 ReplicaSet HoldersOf(const Turn& turn, const KeyspaceSpec& keyspace, Token token, bool strict);
+
+// The keyspace as the layout has it that is read by: its n may be another there.
+const KeyspaceSpec& AsRead(const Turn& turn, const KeyspaceSpec& keyspace);
 
 // OK, or INVALID_ARGUMENT: a key must have 1 to kKeyBytesMax bytes.
 absl::Status CheckKey(const std::string& key);
@@ -36,6 +40,7 @@ absl::Status CheckKey(const std::string& key);
 absl::StatusOr<const KeyspaceSpec*> FindKeyspace(const View& view, const std::string& name);
 
 // "2 of 3 replicas are needed but only 1 can be reached (down: …)"; of those that cannot, or did not answer.
-std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need);
+std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, Quorum::Group group);
+std::string DescribeMissing(const Turn& turn, const ReplicaSet& replicas, int need);  // of all
 
 }  // namespace gyre

@@ -31,20 +31,21 @@ const ReplicaRange& RangeOf(const std::vector<ReplicaRange>& ranges, Token token
 }  // namespace
 
 void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micros deadline) {
-  const absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view, call.keyspace);
+  const absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view(), call.keyspace);
   if (!keyspace.ok()) return Fail(turn, origin, keyspace.status());
   if (absl::Status status = CheckKey(call.key); !status.ok()) return Fail(turn, origin, std::move(status));
   const Token token = TokenOf(call.key);
-  const ReplicaSet replicas = HoldersOf(turn, **keyspace, token, call.strict);
-  const absl::StatusOr<int> need = NeededReplicas("r", call.r, (*keyspace)->r, **keyspace, replicas.size());
+  const ReplicaSet replicas = ReadersOf(turn, **keyspace, token, call.strict);
+  const absl::StatusOr<int> need =
+      NeededReplicas("r", call.r, (*keyspace)->r, AsRead(turn, **keyspace), replicas.size());
   if (!need.ok()) return Fail(turn, origin, need.status());
   const OpId id = next_op_++;
   std::string row_key = MakeRowKey((*keyspace)->id, token.value, call.key);
   ReadOp& op = Add(id,
                    ReadOp{.origin = origin,
-                          .view = turn.view,
+                          .view = turn.view(),
                           .keyspace = *keyspace,
-                          .key = std::move(call.key),
+                          .call = std::move(call),
                           .gather = Gather(replicas, *need, std::move(row_key)),
                           .started = turn.now.steady,
                           .deadline = deadline},
@@ -78,7 +79,7 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
     if (status.ok()) {
       Reply(turn, op.origin,
             {.result = GetResult{ValuesOf(record, turn.now.wall_ms, false),
-                                 EncodeContext({.seen = record.seen}, op.keyspace->id, op.key)}});
+                                 EncodeContext({.seen = record.seen}, op.keyspace->id, op.call.key)}});
     } else {
       Fail(turn, op.origin, std::move(status));
     }
@@ -101,7 +102,7 @@ void Coordinator::Repair(const Turn& turn, const ReadOp& op) const {
 }
 
 void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micros deadline) {
-  const absl::StatusOr<const KeyspaceSpec*> found = FindKeyspace(*turn.view, call.keyspace);
+  const absl::StatusOr<const KeyspaceSpec*> found = FindKeyspace(*turn.view(), call.keyspace);
   if (!found.ok()) return Fail(turn, origin, found.status());
   const KeyspaceSpec& keyspace = **found;
   RowKeyParts at = {.keyspace = keyspace.id};
@@ -115,10 +116,11 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
                 absl::InvalidArgumentError("limit is " + std::to_string(call.limit) +
                                            "; it must be 1 to 1000, or 0 for the server's choice"));
   }
-  const ReplicaRange& range = RangeOf(ranges_.Of(turn.view, keyspace.n), Token{at.token});
+  const KeyspaceSpec& read = AsRead(turn, keyspace);
+  const ReplicaRange& range = RangeOf(ranges_.Of(turn.reads(), read.n), Token{at.token});
   const bool last = range.whole() || range.end < Token{at.token} || range.end.value == kLastToken;
-  const ReplicaSet replicas = ReplicaSet::OfMembers(*turn.view, range.members, keyspace.n);
-  const absl::StatusOr<int> need = NeededReplicas("r", call.r, keyspace.r, keyspace, replicas.size());
+  const ReplicaSet replicas = ReplicaSet::OfMembers(*turn.reads(), range.members, read.n);
+  const absl::StatusOr<int> need = NeededReplicas("r", call.r, keyspace.r, read, replicas.size());
   if (!need.ok()) return Fail(turn, origin, need.status());
   const size_t rows_max = call.limit == 0 ? ScanCall::kRowsMax : call.limit;
   peer::FetchPage page = {
@@ -130,9 +132,10 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
   const OpId id = next_op_++;
   ScanOp& op = Add(id,
                    ScanOp{.origin = origin,
-                          .view = turn.view,
+                          .view = turn.view(),
                           .keyspace = &keyspace,
                           .call = std::move(call),
+                          .deadline = deadline,
                           .rows_max = rows_max,
                           .range_end = page.end,
                           .last_range = last,

@@ -1,5 +1,6 @@
 // Puts and deletes: from the call to the record that every replica stores.
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -25,15 +26,24 @@ const Version* FindWrite(const Record& record, const WriteId& id) {
 }  // namespace
 
 void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool is_delete, Micros deadline) {
-  WriteOp op = {.origin = origin, .view = turn.view, .is_delete = is_delete, .call = std::move(call)};
+  WriteOp op = {.origin = origin,
+                .view = turn.view(),
+                .is_delete = is_delete,
+                .call = std::move(call),
+                .deadline = deadline};
   if (absl::Status status = PrepareWrite(turn, op); !status.ok())
     return Fail(turn, origin, std::move(status));
   // A primary, or where none is up, who stands in for one.
   const int own = op.replicas.SlotOf(turn.self);
   // Of those that are up, one whose clock is right.
   const bool hand_on = clock_is_off_ && !origin.forwarded_by;
+  // And one that holds the key: a new replica, while it fetches, would have to read it from the others.
+  const bool moving = turn.layouts.moving();
+  const ReplicaSet readers =
+      moving ? ReplicaSet::Of(*turn.reads(), AsRead(turn, *op.keyspace), TokenOf(op.call.key)) : ReplicaSet();
   const auto rank = [&](int slot) {
-    return (op.replicas.hint_for(slot) ? 2 : 0) + (hand_on && slot == own ? 1 : 0);
+    return (op.replicas.hint_for(slot) ? 4 : 0) + (moving && readers.SlotOf(op.replicas[slot]) < 0 ? 2 : 0) +
+           (hand_on && slot == own ? 1 : 0);
   };
   int best = -1;
   for (int slot = 0; slot < op.replicas.size(); ++slot) {
@@ -63,7 +73,7 @@ void Coordinator::BeginWrite(const Turn& turn, Origin origin, PutCall call, bool
 
 // Everything that can be said about a write before its row is read.
 absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
-  absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view, op.call.keyspace);
+  absl::StatusOr<const KeyspaceSpec*> keyspace = FindKeyspace(*turn.view(), op.call.keyspace);
   if (!keyspace.ok()) return keyspace.status();
   op.keyspace = *keyspace;
   if (absl::Status status = CheckKey(op.call.key); !status.ok()) return status;
@@ -92,12 +102,32 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
   const Token token = TokenOf(op.call.key);
   op.row_key = MakeRowKey(op.keyspace->id, token.value, op.call.key);
   op.replicas = HoldersOf(turn, *op.keyspace, token, op.call.strict);
-  absl::StatusOr<int> need = NeededReplicas("w", op.call.w, op.keyspace->w, *op.keyspace, op.replicas.size());
+  return PrepareQuorum(turn, op);
+}
+
+// How many of `replicas` must confirm, by each active layout; whether so many can be reached.
+absl::Status Coordinator::PrepareQuorum(const Turn& turn, WriteOp& op) const {
+  const ReplicaSet& replicas = op.replicas;
+  const absl::StatusOr<int> need =
+      NeededReplicas("w", op.call.w, op.keyspace->w, *op.keyspace, std::popcount(replicas.first()));
   if (!need.ok()) return need.status();
-  op.need = *need;
-  const auto ids = op.replicas.ids();
-  if (std::count_if(ids.begin(), ids.end(), [&](NodeId node) { return turn.Up(node); }) < op.need) {
-    return absl::UnavailableError(DescribeMissing(turn, op.replicas, op.need) + "; nothing was changed");
+  op.need = {replicas.first(), static_cast<uint8_t>(*need)};
+  op.need_other = {};
+  if (replicas.second() != 0) {
+    // A layout with fewer replicas asks for no more than it has.
+    const int size = std::popcount(replicas.second());
+    const ReplicaCount& count = op.call.w ? *op.call.w : op.keyspace->w;
+    const int there = CountOf(count, size);
+    op.need_other = {replicas.second(), static_cast<uint8_t>(there == 0 ? size : there)};
+  }
+  for (const Quorum::Group& group : {op.need, op.need_other}) {
+    int up = 0;
+    for (int slot = 0; slot < replicas.size(); ++slot) {
+      if ((group.slots >> slot & 1) != 0 && turn.Up(replicas[slot])) ++up;
+    }
+    if (up < group.need) {
+      return absl::UnavailableError(DescribeMissing(turn, replicas, group) + "; nothing was changed");
+    }
   }
   return absl::OkStatus();
 }
@@ -128,9 +158,11 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
   const bool unproven =
       op->context && ((op->context->has_own && !record.seen.Covers(op->context->own)) ||
                       (op->context->seen.Max() > far_ahead && !record.seen.Covers(op->context->seen)));
-  const bool must_read = unproven || op->call.retry || (op->is_delete && !op->context) || replica_.filling();
+  const bool must_read =
+      unproven || op->call.retry || (op->is_delete && !op->context) || replica_.filling(op->row_key);
   if (must_read && !op->found.record) {
-    op->gather.emplace(op->replicas, op->replicas.size() / 2 + 1, op->row_key);
+    const ReplicaSet readers = ReadersOf(turn, *op->keyspace, TokenOf(op->call.key), op->call.strict);
+    op->gather.emplace(readers, readers.size() / 2 + 1, op->row_key);
     op->gather->Start(turn, id);
     return SettleGather(turn, id, *op);
   }
@@ -161,7 +193,7 @@ absl::StatusOr<RecordBytes> Coordinator::BaseOf(const Turn& turn, OpId id, Write
     return RecordBytes();
   }
   const bool is_fallback = op.own_key != op.row_key;
-  const CutRecord held = is_fallback ? CutRecord{own->latest} : replica_.AtCut(own->latest);
+  const CutRecord held = is_fallback ? CutRecord{own->latest} : replica_.AtCut(op.row_key, own->latest);
   absl::StatusOr<CutRecord> base = MergeAtCuts(held, op.found, op.keyspace->conflict);
   for (int slot = 0; slot < op.replicas.size() && is_fallback && base.ok(); ++slot) {
     const std::string hint_key = MakeHintKey(op.replicas.primary(slot).value, op.row_key);
@@ -180,9 +212,10 @@ absl::StatusOr<RecordBytes> Coordinator::BaseOf(const Turn& turn, OpId id, Write
 void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
   if (op.gather->fanout().verdict() == Verdict::kPending) return;
   if (op.gather->fanout().verdict() == Verdict::kLost) {
+    const Fanout& fanout = op.gather->fanout();
     return FailWrite(turn, id,
                      absl::UnavailableError("the read before the write failed: " +
-                                            DescribeMissing(turn, op.replicas, op.replicas.size() / 2 + 1) +
+                                            DescribeMissing(turn, fanout.replicas(), fanout.quorum().need()) +
                                             "; nothing was changed"));
   }
   absl::StatusOr<CutRecord> found = op.gather->Merged(op.keyspace->conflict);
@@ -257,23 +290,25 @@ void Coordinator::Store(const Turn& turn, OpId id, WriteOp& op, RowTable::Entry&
         absl::UnavailableError("no replica of the key can be reached, and the key holds a value too "
                                "old for another node to keep; nothing was changed. Try again"));
   }
-  op.quorum = Quorum(op.replicas.size(), op.need);
+  op.quorum = Quorum(op.replicas.size(), op.need, op.need_other);
   op.record = record;
   replica_.Commit(turn, turn.self, id, op.own_key, row, record);
   for (int slot = 0; slot < op.replicas.size(); ++slot) {
-    const NodeId node = op.replicas[slot];
-    if (node == turn.self) continue;
-    if (turn.Up(node)) {
-      turn.Send(node, id,
-                peer::StoreRow{.row_key = op.row_key,
-                               .record = record,
-                               .cut = op.own_key == op.row_key ? replica_.read_cut() : 0,
-                               .hint_for = op.replicas.hint_for(slot)});
-    } else {
-      op.quorum.No(slot);
-    }
+    if (op.replicas[slot] != turn.self) SendTo(turn, id, op, slot);
   }
   SettleWrite(turn, id, op);
+}
+
+void Coordinator::SendTo(const Turn& turn, OpId id, WriteOp& op, int slot) {
+  if (!turn.Up(op.replicas[slot])) {
+    op.quorum.No(slot);
+    return;
+  }
+  turn.Send(op.replicas[slot], id,
+            peer::StoreRow{.row_key = op.row_key,
+                           .record = op.record,
+                           .cut = op.own_key == op.row_key ? replica_.read_cut(op.row_key) : 0,
+                           .hint_for = op.replicas.hint_for(slot)});
 }
 
 void Coordinator::StoreReply(const Turn& turn, NodeId from, OpId id, absl::StatusCode code) {
@@ -283,6 +318,9 @@ void Coordinator::StoreReply(const Turn& turn, NodeId from, OpId id, absl::Statu
   if (slot < 0) return;
   if (code == absl::StatusCode::kOk) {
     op->quorum.Yes(slot);
+  } else if (code == kWrongLayout && !op->replied) {
+    op->to_resend = static_cast<Quorum::Slots>(op->to_resend | 1u << slot);
+    return;  // the layout that it speaks of is on its way
   } else {
     op->quorum.No(slot);
   }
@@ -304,7 +342,7 @@ void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
                                    .is_delete = op.is_delete}});
     } else {
       Fail(turn, op.origin,
-           OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.need) +
+           OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.quorum.need()) +
                           " replicas confirmed the write and too many of the others failed"));
     }
     op.replied = true;

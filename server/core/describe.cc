@@ -184,7 +184,10 @@ std::string Describe(const Input& input) {
           },
           [](const PeerUp& peer) { return "peer up " + ToString(peer.node); },
           [](const PeerDown& peer) { return "peer down " + ToString(peer.node); },
-          [](const NewView& next) { return "layout " + std::to_string(next.view->layout.epoch); },
+          [](const NewLayouts& next) {
+            return "layout " + std::to_string(next.layouts.view->layout.epoch) +
+                   (next.layouts.moving() ? ", moving" : "");
+          },
           [](const StoreHealth& health) { return "disk: " + DescribeStatus(health.status); },
           [](const Drain&) { return std::string("drain"); },
           [](const SumsRead& read) { return "read " + std::to_string(read.sums.size()) + " sums"; },
@@ -192,6 +195,8 @@ std::string Describe(const Input& input) {
           [](const ResumeWrite& resume) { return "resume op " + std::to_string(resume.op); },
           [](const AwaitHints&) { return std::string("tell when all hints are delivered"); },
           [](const ResumeHint& resume) { return "resume hint " + std::to_string(resume.op); },
+          [](const ResumeDrop& resume) { return "resume drop " + std::to_string(resume.op); },
+          [](const ControlMoves&) { return std::string("control movement"); },
           [](const ResumeCollect& resume) { return "resume collection " + std::to_string(resume.op); },
       },
       input);
@@ -222,7 +227,7 @@ std::string Describe(const Outbox& out) {
   for (const Outbox::Reply& reply : out.replies) {
     text += "answer call " + std::to_string(reply.ticket.value) + ": " + Describe(reply.result) + "\n";
   }
-  if (out.layout_wanted) text += "fetch a newer layout\n";
+  if (out.layout_wanted_from) text += "fetch a newer layout\n";
   return text;
 }
 

@@ -67,7 +67,7 @@ void Exchange::Tick(const Turn& turn) {
   } else if (work_ && !work_->look_at && turn.now.steady >= work_->patience) {
     Abandon(turn);
   }
-  if (!round_ && turn.view != nullptr && turn.now.steady >= round_at_) BeginRound(turn);
+  if (!round_ && turn.view() != nullptr && turn.now.steady >= round_at_) BeginRound(turn);
 }
 
 std::optional<Micros> Exchange::next_deadline() const {
@@ -79,17 +79,18 @@ std::optional<Micros> Exchange::next_deadline() const {
 // All that this node shares with members above it.
 void Exchange::BeginRound(const Turn& turn) {
   round_ = true;
-  proves_ = filling_ ? 0 : confirmed_;
+  proves_ = filling_ || turn.layouts.moving() ? 0 : confirmed_;
   soon_ = false;
   tasks_.clear();
   for (Waiting& w : waiting_) ++w.rounds;
   shared_.clear();
-  const int self = turn.view->ring.IndexOf(turn.self);
-  for (const KeyspaceSpec& keyspace : turn.view->layout.keyspaces) {
-    for (const ReplicaRange& range : ranges_.Of(turn.view, keyspace.n)) {
+  const std::shared_ptr<const View>& view = turn.reads();
+  const int self = view->ring.IndexOf(turn.self);
+  for (const KeyspaceSpec& keyspace : view->layout.keyspaces) {
+    for (const ReplicaRange& range : ranges_.Of(view, keyspace.n)) {
       if (std::find(range.members.begin(), range.members.end(), self) == range.members.end()) continue;
       for (const MemberIndex member : range.members) {
-        const Task task = {turn.view->ring.members()[member].id, keyspace.id, range};
+        const Task task = {view->ring.members()[member].id, keyspace.id, range};
         if (task.peer == turn.self || (task.peer < turn.self && !filling_)) continue;
         shared_.insert(task.Key());
         tasks_.push_back(task);
@@ -103,10 +104,17 @@ void Exchange::BeginRound(const Turn& turn) {
   for (const TaskKey& key : shared_) {
     if (!compared_.contains(key)) unequal_.insert(key);
   }
-  NextTask(turn);
+  if (!work_) NextTask(turn);  // else the errand under way does
 }
 
 void Exchange::NextTask(const Turn& turn) {
+  while (!errands_.empty()) {
+    const Task task = errands_.front();
+    errands_.pop_front();
+    if (turn.Up(task.peer)) return Begin(turn, task);
+    errand_ends_.push_back({task.errand, false});
+  }
+  if (!round_) return;
   while (!tasks_.empty()) {
     const Task task = tasks_.front();
     tasks_.pop_front();
@@ -114,11 +122,24 @@ void Exchange::NextTask(const Turn& turn) {
       proves_ = 0;
       continue;
     }
-    work_.emplace(Work{.task = task});
-    work_->frontier.push_back({task.keyspace, task.range.begin, task.range.end});
-    return NextQuestion(turn);
+    return Begin(turn, task);
   }
   EndRound(turn);
+}
+
+void Exchange::Begin(const Turn& turn, const Task& task) {
+  work_.emplace(Work{.task = task});
+  work_->frontier.push_back({task.keyspace, task.range.begin, task.range.end});
+  NextQuestion(turn);
+}
+
+void Exchange::Ask(const Turn& turn, Errand errand) {
+  errands_.push_back({errand.peer, errand.keyspace, errand.range, errand.id, errand.give_only});
+  if (!work_) NextTask(turn);
+}
+
+void Exchange::CancelErrands(bool give_only) {
+  std::erase_if(errands_, [&](const Task& task) { return task.give_only == give_only; });
 }
 
 void Exchange::EndRound(const Turn& turn) {
@@ -251,6 +272,7 @@ void Exchange::Descend(const peer::Slice& slice) {
 
 // `equal` as found before any row was moved: the next round tells whether the move made them so.
 void Exchange::EndTask(const Turn& turn, bool equal) {
+  if (work_->task.errand != 0) return EndErrand(turn, work_->succeeded && !work_->skipped);
   const auto key = work_->task.Key();
   if (!work_->succeeded) proves_ = 0;
   compared_.insert(key);
@@ -265,8 +287,15 @@ void Exchange::EndTask(const Turn& turn, bool equal) {
   NextTask(turn);
 }
 
+void Exchange::EndErrand(const Turn& turn, bool ok) {
+  errand_ends_.push_back({work_->task.errand, ok});
+  work_.reset();
+  NextTask(turn);
+}
+
 // Without a result: the next round compares again.
 void Exchange::Abandon(const Turn& turn) {
+  if (work_->task.errand != 0) return EndErrand(turn, false);
   proves_ = 0;
   unequal_.insert(work_->task.Key());
   work_.reset();

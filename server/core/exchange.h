@@ -24,6 +24,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "server/core/message.h"
@@ -48,11 +49,7 @@ class Exchange {
   // `filling`: this node may have forgotten what it confirmed. Then it compares with every member itself,
   // until it has found all that it shares with each of them equal.
   Exchange(const Replica& replica, OpId first_op, bool filling)
-      : replica_(replica), next_op_(first_op | kOpBit), filling_(filling) {}
-
-  // Operations of anti-entropy are told from those of calls by this bit.
-  static constexpr OpId kOpBit = OpId{1} << 62;
-  static bool IsOp(OpId op) { return (op & kOpBit) != 0; }
+      : replica_(replica), next_op_(OfKind(OpKind::kExchange, first_op)), filling_(filling) {}
 
   // Starts a round soon, in which everything is compared.
   void Wake(const Turn& turn);
@@ -69,6 +66,27 @@ class Exchange {
   void PeerLost(const Turn& turn, NodeId node);
   // While it is, no further rows are asked for.
   void SetDiskIsBehind(bool behind) { disk_is_behind_ = behind; }
+
+  // Other replicas share what is shared from here on: what was exchanged with the ones before proves nothing.
+  void ForgetProof() { proves_ = exchanged_ = 0; }
+
+  // A comparison that somebody asks for beside the rounds: of a range, with one peer, soon. `give_only`: this
+  // node will drop the range, and wants nothing of it. It ends once, well (all that was found is confirmed)
+  // or badly.
+  struct Errand {
+    OpId id = 0;  // the asker's
+    NodeId peer;
+    uint32_t keyspace = 0;
+    TokenRange range;
+    bool give_only = false;
+  };
+  void Ask(const Turn& turn, Errand errand);
+  void CancelErrands(bool give_only);  // those of the one kind
+  struct ErrandEnd {
+    OpId id = 0;
+    bool ok = false;
+  };
+  std::vector<ErrandEnd> TakeErrandEnds() { return std::exchange(errand_ends_, {}); }
 
   // All members have confirmed `cut`: a round that begins now and succeeds proves an exchange for it.
   void Confirmed(uint64_t cut) { confirmed_ = cut; }
@@ -109,6 +127,8 @@ class Exchange {
     NodeId peer;
     uint32_t keyspace = 0;
     TokenRange range;
+    OpId errand = 0;         // 0: it is part of the round
+    bool give_only = false;  // of an errand
     TaskKey Key() const { return {peer.value, keyspace, range.begin.value, range.end.value}; }
   };
   // One task under way.
@@ -147,6 +167,8 @@ class Exchange {
   void BeginRound(const Turn& turn);
   void EndRound(const Turn& turn);
   void NextTask(const Turn& turn);
+  void Begin(const Turn& turn, const Task& task);
+  void EndErrand(const Turn& turn, bool ok);
   void NextQuestion(const Turn& turn);
   void AskSums(const Turn& turn);
   bool TakeDoubt(const Turn& turn);
@@ -175,6 +197,8 @@ class Exchange {
   bool soon_ = true;
   Micros round_at_;         // when the next round begins
   std::deque<Task> tasks_;  // of the round
+  std::deque<Task> errands_;
+  std::vector<ErrandEnd> errand_ends_;
   std::optional<Work> work_;
   NodeId rows_with_;  // the last peer that rows were compared with, whose records arrive until then
   Micros rows_until_;

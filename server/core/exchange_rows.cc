@@ -55,10 +55,12 @@ void Exchange::PageRead(const Turn& turn, OpId op, peer::FetchPageReply page) {
                                 .end = page.complete ? work.end : page.rows.back().row_key};
   if (!page.complete) question.end.push_back('\0');  // exclusive: just behind the last row
   work.rows = Lasting(std::move(page.rows));
-  work.cut = replica_.read_cut();
+  // Rows that no layout gives this node any more say nothing of what they lack.
+  work.cut = work.task.give_only ? 0 : replica_.read_cut(work.after, work.end);
   for (const Row& row : work.rows) {
     question.rows.push_back({row.row_key, HashRow(row.row_key, *row.record), NewestCounter(*row.record)});
   }
+  question.give_only = work.task.give_only;
   work.page_end = question.end;
   counters_.records_compared += question.rows.size();
   counters_.hash_bytes += HashBytes(question.rows);
@@ -68,7 +70,8 @@ void Exchange::PageRead(const Turn& turn, OpId op, peer::FetchPageReply page) {
 void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
   const auto& [from, op, use, range, asked] = read.request;
   peer::FetchPageReply& page = read.reply;
-  peer::CompareRowsReply reply = {.code = page.code, .covered_to = asked.end, .cut = replica_.read_cut()};
+  peer::CompareRowsReply reply = {
+      .code = page.code, .covered_to = asked.end, .cut = replica_.read_cut(asked.after, asked.end)};
   if (ComparesRowsWithAnother(turn, from)) reply.code = absl::StatusCode::kAborted;
   if (reply.code != absl::StatusCode::kOk) return turn.Send(from, op, std::move(reply));
   rows_with_ = from;
@@ -88,11 +91,11 @@ void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
   for (const Row& row : page.rows) {
     want_before(row.row_key);
     if (theirs == asked.rows.end() || theirs->row_key != row.row_key) {
-      offer(row);
+      if (!asked.give_only) offer(row);
       continue;
     }
     if (theirs->hash != HashRow(row.row_key, *row.record)) {
-      if (NewestCounter(*row.record) >= theirs->newest) {
+      if (!asked.give_only && NewestCounter(*row.record) >= theirs->newest) {
         offer(row);
       } else {
         reply.wanted.push_back(row.row_key);
@@ -146,7 +149,7 @@ std::vector<Row> Exchange::Lasting(std::vector<Row> rows) const {
 void Exchange::TakeRow(const Turn& turn, const Row* own, const Row& row, uint64_t cut) {
   RowKeyParts parts;
   ParseRowKey(row.row_key, parts);
-  const KeyspaceSpec* const keyspace = turn.view->Keyspace(parts.keyspace);
+  const KeyspaceSpec* const keyspace = turn.view()->Keyspace(parts.keyspace);
   const CutRecord theirs = {row.record, cut};
   const absl::StatusOr<CutRecord> merged =
       MergeAtCuts({own ? own->record : nullptr, work_->cut}, theirs,
@@ -167,7 +170,10 @@ void Exchange::TakeRow(const Turn& turn, const Row* own, const Row& row, uint64_
 
 void Exchange::StoreReply(const Turn& turn, NodeId from, OpId op, const peer::StoreReply& reply) {
   if (!work_ || work_->unconfirmed.erase({op, from}) == 0) return;
-  if (reply.code != absl::StatusCode::kOk || reply.more) work_->succeeded = false;
+  // What is given away is with the receiver, or superseded there, or of before its stable cut and so no news.
+  const bool given = work_->task.give_only &&
+                     (reply.code == absl::StatusCode::kOk || reply.code == absl::StatusCode::kOutOfRange);
+  if (!given && (reply.code != absl::StatusCode::kOk || reply.more)) work_->succeeded = false;
   if (work_->unconfirmed.empty() && !work_->covered_to.empty()) EndPage(turn);
 }
 
@@ -203,7 +209,7 @@ void Exchange::SendRow(const Turn& turn, NodeId to, const std::string& row_key, 
                            .record = record.record,
                            .cut = record.cut,
                            .repair = true,
-                           .return_more = true});
+                           .return_more = !work_->task.give_only});
 }
 
 }  // namespace gyre

@@ -39,7 +39,7 @@ class Fanout {
       if (next < 0 || rank(slot) < rank(next)) next = slot;
     }
     if (next < 0) return;
-    asked_ = static_cast<uint8_t>(asked_ | 1u << next);
+    asked_ = static_cast<Quorum::Slots>(asked_ | 1u << next);
     ask(replicas_[next]);
   }
 
@@ -83,7 +83,7 @@ class Fanout {
 
   ReplicaSet replicas_;
   Quorum quorum_;
-  uint8_t asked_ = 0;  // bit per slot
+  Quorum::Slots asked_ = 0;
 };
 
 }  // namespace gyre

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/replica_set.h"
 #include "storage/format/row_key.h"
 
 namespace gyre {
@@ -27,6 +28,10 @@ void Handoff::Tick(const Turn& turn) {
     if (turn.now.steady >= count_at_)
       ReadPage(turn, NodeId{}, counted_to_.empty() ? FirstHintKey({}) : counted_to_);
     return;
+  }
+  if (turn.view() == nullptr) return;
+  for (const auto& [node, count] : replica_.hints()) {
+    if (!turn.layouts.HasMember(node)) passes_[node].up = true;  // it left: others are given what was for it
   }
   for (auto& [node, pass] : passes_) {
     if (!IsDue(node, pass) || turn.now.steady < pass.next) continue;
@@ -132,9 +137,9 @@ void Handoff::Send(const Turn& turn, OpId op, Delivery& delivery, const RowTable
                    const RowTable::Entry& hint) {
   RowKeyParts parts;
   ParseRowKey(delivery.row_key, parts);
-  const KeyspaceSpec* const keyspace = turn.view->Keyspace(parts.keyspace);
+  const KeyspaceSpec* const keyspace = turn.view()->Keyspace(parts.keyspace);
   // Who has no row is no replica, and covers nothing.
-  const CutRecord held = own.latest ? replica_.AtCut(own.latest) : CutRecord{};
+  const CutRecord held = own.latest ? replica_.AtCut(delivery.row_key, own.latest) : CutRecord{};
   const CutRecord data = {IsEmptyRecord(hint.latest) ? nullptr : hint.latest};
   const absl::StatusOr<CutRecord> record =
       MergeAtCuts(held, data, keyspace ? keyspace->conflict : ConflictRule::kSiblings);
@@ -142,21 +147,43 @@ void Handoff::Send(const Turn& turn, OpId op, Delivery& delivery, const RowTable
   delivery.hint = hint.latest;
   delivery.sent = true;
   // Nothing is owed of a row that is not there, or of a keyspace that is gone.
-  if (keyspace == nullptr || (record.ok() && record->record == nullptr)) {
+  const NodeId heir = keyspace == nullptr ? NodeId{} : HeirOf(turn, *keyspace, delivery);
+  const bool owed_to_nobody = heir != delivery.target && data.record == nullptr;
+  if (keyspace == nullptr || owed_to_nobody || (record.ok() && record->record == nullptr)) {
     delivery.confirmed = true;
     return Resume(turn, op);
   }
   if (!record.ok()) return End(op);  // unreadable: the next pass tries again
-  turn.Send(delivery.target, op,
-            peer::StoreRow{.row_key = delivery.row_key, .record = record->record, .cut = record->cut});
+  delivery.to = heir;
+  // To a replica of now goes what was kept for the one of then, and no more.
+  const CutRecord& sent = heir == delivery.target ? *record : data;
+  turn.Send(heir, op, peer::StoreRow{.row_key = delivery.row_key, .record = sent.record, .cut = sent.cut});
+}
+
+// Who is to have what a hint is for: the target, while a layout gives it the row; else a replica of now, this
+// node if it is one.
+NodeId Handoff::HeirOf(const Turn& turn, const KeyspaceSpec& keyspace, const Delivery& delivery) const {
+  RowKeyParts parts;
+  ParseRowKey(delivery.row_key, parts);
+  const Token token{parts.token};
+  ReplicaSet replicas = ReplicaSet::Of(*turn.view(), keyspace, token);
+  if (const View* const other = turn.layouts.other.get()) {
+    const KeyspaceSpec* const there = other->Keyspace(keyspace.id);
+    if (there != nullptr) replicas.Join(ReplicaSet::Of(*other, *there, token));
+  }
+  if (replicas.SlotOf(delivery.target) >= 0) return delivery.target;
+  if (replicas.SlotOf(turn.self) >= 0) return turn.self;
+  const auto ids = replicas.ids();
+  const auto up = std::ranges::find_if(ids, [&](NodeId node) { return turn.Up(node); });
+  return up == ids.end() ? replicas[0] : *up;
 }
 
 void Handoff::StoreReply(const Turn& turn, NodeId from, OpId op, absl::StatusCode code) {
   const auto found = sent_.find(op);
-  if (found == sent_.end() || found->second.target != from || !found->second.sent) return;
+  if (found == sent_.end() || found->second.to != from || !found->second.sent) return;
   // Below the target's stable cut nothing is owed any more.
   if (code != absl::StatusCode::kOk && code != absl::StatusCode::kOutOfRange) {
-    passes_[from].next = turn.now.steady + kPassesApart;  // it cannot take any just now
+    passes_[found->second.target].next = turn.now.steady + kPassesApart;  // it cannot take any just now
     return End(op);
   }
   found->second.confirmed = true;
@@ -207,8 +234,8 @@ uint64_t Handoff::Delivered(NodeId node) const {
 
 bool Handoff::IsOver(const Turn& turn, const Waiting& waiting) const {
   const bool all_up =
-      turn.view != nullptr && std::ranges::all_of(turn.view->layout.members,
-                                                  [&](const Member& member) { return turn.Up(member.id); });
+      turn.view() != nullptr && std::ranges::all_of(turn.view()->layout.members,
+                                                    [&](const Member& member) { return turn.Up(member.id); });
   return all_up && waiting.counted && std::ranges::all_of(waiting.delivered, [&](const auto& goal) {
            return !replica_.hints().contains(goal.first) || Delivered(goal.first) >= goal.second;
          });

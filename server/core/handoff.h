@@ -4,7 +4,8 @@
 // holds a record, on a fallback; or the empty record, on a replica: its own row is what is owed. So hints are
 // bounded by keys, and a read, a merge or a restart treats them as rows. Each is sent merged with this node's
 // row, and erased when the target confirmed just that: if either changed meanwhile it stays for the next
-// pass. Source: DeCandia et al., "Dynamo", section 4.6.
+// pass. Where a layout took the row from the target, a hint with a record is for one of the replicas that the
+// row has now, and an empty one for nobody. Source: DeCandia et al., "Dynamo", section 4.6.
 //
 // A value driven by its node. A page of one target's hints is under way at a time, and pages follow one
 // another at a limited rate: that is the budget.
@@ -23,11 +24,8 @@ namespace gyre {
 
 class Handoff {
  public:
-  // Operations of handoff are told from those of calls by the highest bit.
-  static constexpr OpId kOpBit = OpId{1} << 63;
-  static bool IsOp(OpId op) { return (op & kOpBit) != 0; }
-
-  Handoff(Replica& replica, OpId first_op) : replica_(replica), next_op_(first_op | kOpBit) {}
+  Handoff(Replica& replica, OpId first_op)
+      : replica_(replica), next_op_(OfKind(OpKind::kHandoff, first_op)) {}
 
   void Tick(const Turn& turn);
   std::optional<Micros> next_deadline() const;
@@ -61,6 +59,7 @@ class Handoff {
   };
   struct Delivery {
     NodeId target;
+    NodeId to;  // who has to confirm: the target, or this node where it takes the hint for another
     std::string row_key;
     RecordBytes own;   // as sent
     RecordBytes hint;  // as sent
@@ -85,6 +84,7 @@ class Handoff {
   void CountPage(const Turn& turn, const peer::FetchPageReply& page);
   void Send(const Turn& turn, OpId op, Delivery& delivery, const RowTable::Entry& own,
             const RowTable::Entry& hint);
+  NodeId HeirOf(const Turn& turn, const KeyspaceSpec& keyspace, const Delivery& delivery) const;
   void Erase(const Turn& turn, const Delivery& delivery, RowTable::Entry& hint);
   void End(OpId op);
   bool IsDue(NodeId node, const Pass& pass) const;

@@ -4,10 +4,11 @@
 #include <absl/status/status.h>
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <limits>
 #include <utility>
 
-#include "ring/allocator.h"
+#include "ring/balanced.h"
 #include "server/core/layout_codec.h"
 #include "storage/format/bytes.h"
 
@@ -69,11 +70,39 @@ absl::Status CheckKeyspaces(const Layout& layout) {
   return absl::OkStatus();
 }
 
+// Of a change that moves no data: what was said of the last movement ends with it.
 Layout SuccessorOf(const Layout& base) {
   Layout next = base;
   next.epoch = base.epoch + 1;
   next.base_digest = DigestOf(base);
+  next.abort = false;
+  next.lost.clear();
   return next;
+}
+
+// Sorted ids of nodes, none of which is a member.
+bool AreNoMembers(const std::vector<NodeId>& nodes, const Layout& layout) {
+  const auto is_member = [&](NodeId node) {
+    return std::ranges::binary_search(layout.members, node, {}, &Member::id);
+  };
+  return (nodes.empty() || nodes.front()) && StrictlyAscending(nodes, std::less<>()) &&
+         std::ranges::none_of(nodes, is_member);
+}
+
+absl::Status CheckMovement(const Layout& layout) {
+  if (layout.fence > layout.epoch || (layout.epoch == 1 && layout.fence != 0)) {
+    return Invalid("layout: its fence is above its epoch, or it moves data from nowhere");
+  }
+  if (layout.abort && (!layout.moves() || layout.epoch < 3)) {
+    return Invalid("layout: it goes back from a change that was none");
+  }
+  if (layout.lost.size() > Ring::kMembersMax || !AreNoMembers(layout.lost, layout)) {
+    return Invalid("layout: who is given up is not sorted by id, or still a member");
+  }
+  if (layout.removed.size() > Layout::kRemovedMax || !AreNoMembers(layout.removed, layout)) {
+    return Invalid("layout: who left is not sorted by id, or a member again");
+  }
+  return absl::OkStatus();
 }
 
 auto FindByName(std::vector<KeyspaceSpec>& keyspaces, std::string_view name) {
@@ -135,6 +164,7 @@ absl::Status CheckLayout(const Layout& layout) {
       !StrictlyAscending(layout.voters, [](NodeId a, NodeId b) { return a < b; })) {
     return Invalid("layout: voters are missing, or not sorted by id");
   }
+  if (const absl::Status status = CheckMovement(layout); !status.ok()) return status;
   return CheckKeyspaces(layout);
 }
 
@@ -159,12 +189,13 @@ Layout FirstLayout(std::vector<FirstMember> nodes) {
   layout.epoch = 1;
   for (FirstMember& node : nodes) {
     layout.members.push_back(
-        {node.id, std::move(node.zone), node.weight, HashedTokens(node.id, TokensOfWeight(node.weight))});
+        {.id = node.id, .zone = std::move(node.zone), .weight = node.weight, .tokens = {}});
     layout.voters.push_back(node.id);
   }
   layout.cluster_id = ClusterIdOf(layout.voters);
   layout.keyspace_ids_used = 1;
   layout.keyspaces.push_back({.id = 1, .name = "default", .r = {}, .w = {}});
+  layout.members = BalancedTokens({}, std::move(layout.members), static_cast<size_t>(layout.keyspaces[0].n));
   return layout;
 }
 

@@ -46,6 +46,7 @@ absl::Status CheckKeyspace(const KeyspaceSpec& keyspace);
 
 struct Layout {
   static constexpr size_t kKeyspacesMax = 256;
+  static constexpr size_t kRemovedMax = size_t{1} << 16;
   uint64_t cluster_id = 0;      // the hash of the first members' ids; the same in all layouts of a cluster
   uint64_t epoch = 0;           // 1 for the first; the base's + 1
   uint64_t base_digest = 0;     // DigestOf(base); 0 for the first
@@ -53,7 +54,17 @@ struct Layout {
   std::vector<KeyspaceSpec> keyspaces;  // sorted by id
   uint32_t keyspace_ids_used = 0;       // the highest id ever given
   std::vector<NodeId> voters;           // sorted; who chooses the successor
+  // The epoch of the newest layout of the line that moves data, this one included; 0: none did. Whoever works
+  // by a layout with a lower one is refused (replica.h).
+  uint64_t fence = 0;
+  // It goes back from its base, whose movement was not over, to the placement before.
+  bool abort = false;
+  std::vector<NodeId> lost;     // sorted; members of the base that are given up, with what only they hold
+  std::vector<NodeId> removed;  // sorted; were members once, and never are again
   bool operator==(const Layout&) const = default;
+
+  // Rows change hands: its base stays active beside it until they have.
+  bool moves() const { return fence == epoch; }
 };
 
 // OK, or INVALID_ARGUMENT saying which rule of the fields above is broken: for layouts from disk or from a
@@ -63,7 +74,7 @@ absl::Status CheckLayout(const Layout& layout);
 // A hash of every field: equal layouts have equal digests. Stable over versions of the software.
 uint64_t DigestOf(const Layout& layout);
 
-// The first layout of a cluster of these nodes: hashed tokens, one keyspace "default" with N=3, quorums,
+// The first layout of a cluster of these nodes: balanced tokens, one keyspace "default" with N=3, quorums,
 // siblings. REQUIRES: nodes not empty.
 struct FirstMember {
   NodeId id;

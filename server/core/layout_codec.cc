@@ -83,6 +83,31 @@ KeyspaceSpec ReadKeyspace(ByteReader& in) {
   return keyspace;
 }
 
+void WriteNodes(ByteWriter& out, const std::vector<NodeId>& nodes) {
+  out.Varint(nodes.size());
+  for (const NodeId node : nodes) out.Fixed64(node.value);
+}
+
+std::vector<NodeId> ReadNodes(ByteReader& in) {
+  std::vector<NodeId> nodes;
+  for (size_t left = in.Count(8); left > 0 && in.ok(); --left) nodes.push_back(NodeId{in.Fixed64()});
+  return nodes;
+}
+
+bool SaysOfMovement(const Layout& layout) {
+  return layout.fence != 0 || layout.abort || !layout.lost.empty() || !layout.removed.empty();
+}
+
+// Layouts of clusters that never moved data end before this, as they always did.
+void ReadMovement(ByteReader& in, Layout& layout) {
+  layout.fence = in.Varint();
+  const uint8_t abort = in.Byte();
+  layout.abort = abort == 1;
+  layout.lost = ReadNodes(in);
+  layout.removed = ReadNodes(in);
+  if (abort > 1 || !SaysOfMovement(layout)) in.Fail();
+}
+
 }  // namespace
 
 void WriteLayout(ByteWriter& out, const Layout& layout) {
@@ -94,8 +119,12 @@ void WriteLayout(ByteWriter& out, const Layout& layout) {
   out.Varint(layout.keyspaces.size());
   for (const KeyspaceSpec& keyspace : layout.keyspaces) WriteKeyspace(out, keyspace);
   out.Varint(layout.keyspace_ids_used);
-  out.Varint(layout.voters.size());
-  for (const NodeId voter : layout.voters) out.Fixed64(voter.value);
+  WriteNodes(out, layout.voters);
+  if (!SaysOfMovement(layout)) return;
+  out.Varint(layout.fence);
+  out.Byte(layout.abort ? 1 : 0);
+  WriteNodes(out, layout.lost);
+  WriteNodes(out, layout.removed);
 }
 
 Layout ReadLayout(ByteReader& in) {
@@ -110,7 +139,8 @@ Layout ReadLayout(ByteReader& in) {
     layout.keyspaces.push_back(ReadKeyspace(in));
   }
   layout.keyspace_ids_used = Read32(in);
-  for (size_t left = in.Count(8); left > 0 && in.ok(); --left) layout.voters.push_back(NodeId{in.Fixed64()});
+  layout.voters = ReadNodes(in);
+  if (in.ok() && in.left() > 0) ReadMovement(in, layout);
   if (in.ok() && !CheckLayout(layout).ok()) in.Fail();
   return layout;
 }

@@ -11,7 +11,7 @@ namespace gyre {
 void WriteLayout(ByteWriter& out, const Layout& layout);
 
 // Strict and bounded: allocates no more than a small multiple of what is left in `in`. Makes `in` fail when
-// the bytes are no layout, or one that CheckLayout refuses.
+// the bytes are no layout, or one that CheckLayout refuses. REQUIRES: nothing follows the layout.
 Layout ReadLayout(ByteReader& in);
 
 }  // namespace gyre

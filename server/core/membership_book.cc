@@ -68,6 +68,12 @@ void AddressBook::Merge(Micros now, const NodeInfoValue& info, bool forming) {
   heard_[info.id] = now;
 }
 
+void AddressBook::Forget(NodeId node) {
+  assert(node != self_);
+  changed_ |= nodes_.erase(node) > 0;
+  heard_.erase(node);
+}
+
 void AddressBook::Beat(Micros now, const NodeFactsValue& facts) {
   NodeInfoValue& self = nodes_.at(self_);
   ++self.heartbeat;

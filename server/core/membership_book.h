@@ -32,6 +32,9 @@ class AddressBook {
   // directory would count twice. (Later that must not be: addresses may be swapped while a member is away.)
   void Merge(Micros now, const NodeInfoValue& info, bool forming);
 
+  // As if it had never been heard of. REQUIRES: not this node.
+  void Forget(NodeId node);
+
   // This node's next heartbeat, with the facts of now.
   void Beat(Micros now, const NodeFactsValue& facts);
 

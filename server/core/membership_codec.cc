@@ -15,7 +15,8 @@ namespace gyre {
 namespace {
 
 constexpr uint8_t kFormat = 1;
-enum class Kind : uint8_t { kLayout = 1, kPromise, kAcceptor, kNodes, kRound };
+enum class Kind : uint8_t { kLayout = 1, kPromise, kAcceptor, kNodes, kRound, kOther, kSteps, kAbstention };
+constexpr size_t kStepBytes = 8 + 1;                     // node, step
 constexpr size_t kNodeBytesMin = 8 + 1 + 1 + 1 + 1 + 1;  // id, three texts, weight, generation
 
 template <typename WriteBody>
@@ -159,6 +160,66 @@ std::string EncodeNodes(const std::vector<NodeInfoValue>& nodes) {
 
 absl::StatusOr<std::vector<NodeInfoValue>> DecodeNodes(std::string_view bytes) {
   return Decode<std::vector<NodeInfoValue>>(Kind::kNodes, "the stored list of nodes", bytes, ReadNodes);
+}
+
+std::string EncodeOther(const StoredOther& other) {
+  return Encode(Kind::kOther, [&](ByteWriter& out) {
+    out.Varint(other.epoch);
+    if (other.other) WriteLayout(out, *other.other);
+  });
+}
+
+absl::StatusOr<StoredOther> DecodeOther(std::string_view bytes) {
+  return Decode<StoredOther>(Kind::kOther, "the stored layout of before", bytes, [](ByteReader& in) {
+    StoredOther other = {.epoch = in.Varint(), .other = std::nullopt};
+    if (in.ok() && in.left() > 0) other.other = ReadLayout(in);
+    if (other.other && other.other->epoch + 1 != other.epoch) in.Fail();
+    return other;
+  });
+}
+
+std::string EncodeSteps(const StoredSteps& steps) {
+  return Encode(Kind::kSteps, [&](ByteWriter& out) {
+    out.Varint(steps.epoch);
+    out.Varint(steps.steps.size());
+    for (const control::MemberStep& each : steps.steps) {
+      out.Fixed64(each.node.value);
+      out.Byte(static_cast<uint8_t>(each.step));
+    }
+  });
+}
+
+absl::StatusOr<StoredSteps> DecodeSteps(std::string_view bytes) {
+  return Decode<StoredSteps>(Kind::kSteps, "the stored steps of a movement", bytes, [](ByteReader& in) {
+    StoredSteps steps = {.epoch = in.Varint(), .steps = {}};
+    const size_t count = in.Count(kStepBytes);
+    if (count > control::kStepsMax) in.Fail();
+    for (size_t i = 0; i < count && in.ok(); ++i) {
+      const NodeId node{in.Fixed64()};
+      const uint8_t step = in.Byte();
+      if (!node || (i > 0 && steps.steps.back().node >= node)) in.Fail();
+      if (step > static_cast<uint8_t>(MoveStep::kDone)) in.Fail();
+      steps.steps.push_back({node, static_cast<MoveStep>(step)});
+    }
+    return steps;
+  });
+}
+
+std::string EncodeAbstention(const Abstention& abstention) {
+  return Encode(Kind::kAbstention, [&](ByteWriter& out) {
+    out.Varint(abstention.through);
+    out.Byte(abstention.known ? 1 : 0);
+  });
+}
+
+absl::StatusOr<Abstention> DecodeAbstention(std::string_view bytes) {
+  return Decode<Abstention>(Kind::kAbstention, "what was stored about votes", bytes, [](ByteReader& in) {
+    Abstention abstention = {.through = in.Varint()};
+    const uint8_t known = in.Byte();
+    abstention.known = known == 1;
+    if (known > 1) in.Fail();
+    return abstention;
+  });
 }
 
 std::string EncodeRound(uint64_t round) {

@@ -14,12 +14,15 @@
 #include "ring/ring.h"
 #include "ring/token.h"
 #include "server/core/layout.h"
+#include "server/core/layouts.h"
+#include "storage/format/row_totals.h"
 
 namespace gyre {
 
 struct NodeFactsValue {
   uint64_t keys = 0;
   uint64_t bytes = 0;
+  std::map<uint32_t, RowTotals> rows;    // by keyspace; of one that is not counted yet there is none
   std::map<NodeId, uint64_t> hints_for;  // hints that it holds, by the node that they are for
   uint64_t collectible = 0;              // rows of which a stable cut will collect something
   uint64_t unequal_ranges = 0;           // that the last comparison with another replica did not find equal
@@ -59,6 +62,15 @@ struct Beat {
   bool suspect = false;
   bool operator==(const Beat&) const = default;
 };
+// How far a member is with the newest layout.
+struct MemberStep {
+  NodeId node;
+  MoveStep step = MoveStep::kNone;
+  bool operator==(const MemberStep&) const = default;
+};
+// Of the members of two layouts at most; what is beyond is not taken.
+inline constexpr size_t kStepsMax = 2 * Ring::kMembersMax;
+
 struct Hello {
   static constexpr size_t kKnownMax = 256;  // a node that knows more tells of the others in later ones
   static constexpr size_t kBeatsMax = Ring::kMembersMax;
@@ -68,6 +80,7 @@ struct Hello {
   uint64_t layout_epoch = 0;
   uint64_t layout_digest = 0;
   bool answer_wanted = false;
+  std::vector<MemberStep> steps;  // with the layout of layout_epoch, if that moves data
 };
 struct FormationPromise {
   int bootstrap_expect = 0;
@@ -102,7 +115,9 @@ struct Accepted {
   Ballot highest;
 };
 struct LayoutPush {
-  Layout layout;  // chosen: final
+  Layout layout;                  // chosen: final
+  std::optional<Layout> other;    // its base, if that is active beside it. Without: it has retired
+  std::vector<MemberStep> steps;  // as the sender knows them, if `layout` moves data
 };
 struct LayoutWanted {};
 using Body =

@@ -27,15 +27,18 @@ uint64_t Membership::Random() {
 void Membership::Propose(Now now, MembershipOutbox& out) {
   proposer_.reset();
   while (!changes_.empty() && !proposer_) {
-    absl::StatusOr<Layout> wanted = Apply(view_->layout, changes_.front().change.what);
+    const ChangeBase base = {.newest = *view(),
+                             .other = moves_.other().get(),
+                             .progress = moves_.moving() ? moves_.Progress() : ""};
+    absl::StatusOr<Layout> wanted = Apply(base, changes_.front().change.what);
     if (!wanted.ok()) {
       AnswerFirst(wanted.status(), out);
       continue;
     }
     // Durable before it is used, so that no later life uses this ballot for another layout.
     out.persists.push_back({std::string(kMetaMembership) + "round", EncodeRound(++round_)});
-    proposer_.emplace(Proposer::Plan{.base = {view_->layout.epoch, view_->digest},
-                                     .voters = view_->layout.voters,
+    proposer_.emplace(Proposer::Plan{.base = {view()->layout.epoch, view()->digest},
+                                     .voters = view()->layout.voters,
                                      .ballot = {round_, self()},
                                      .wanted = *std::move(wanted)});
     AskVoters(now, out);
@@ -53,7 +56,15 @@ void Membership::AskVoters(Now now, MembershipOutbox& out) {
 void Membership::Receive(Now now, Sender from, const control::Prepared& prepared, MembershipOutbox& out) {
   const bool consistent = prepared.accepted.has_value() == (prepared.accepted_ballot.round > 0);
   if (!proposer_ || !consistent || (prepared.accepted && !IsSuccessor(*prepared.accepted))) return;
-  Heed(now, proposer_->Step(from.id, prepared), out);
+  if (!prepared.accepted || !prepared.accepted->abort || moves_.moving()) {
+    return Heed(now, proposer_->Step(from.id, prepared), out);
+  }
+  // The movement is over: the abort that a minority accepted was not chosen and never is, so that it need not
+  // be carried on. (What is above it in another voter's answer still is.)
+  control::Prepared without = prepared;
+  without.accepted.reset();
+  without.accepted_ballot = {};
+  Heed(now, proposer_->Step(from.id, without), out);
 }
 
 void Membership::Receive(Now now, Sender from, const control::Accepted& accepted, MembershipOutbox& out) {
@@ -79,14 +90,18 @@ void Membership::Heed(Now now, Proposer::Verdict verdict, MembershipOutbox& out)
     }
     case Proposer::Verdict::kChosen: {
       const Layout chosen = proposer_->value();  // Install moves on to the next attempt
-      if (Install(now, {self(), book_.self().peer_address}, chosen, out)) Announce(out);
+      control::LayoutPush push = {.layout = chosen};
+      if (chosen.moves()) push.other = view()->layout;
+      if (Install(now, {self(), book_.self().peer_address}, push, out)) Announce(out);
       return;
     }
   }
 }
 
 void Membership::AnswerFirst(absl::Status status, MembershipOutbox& out) {
-  out.answers.push_back({changes_.front().change.ticket, status, status.ok() ? view_ : nullptr});
+  if (!changes_.front().unasked) {
+    out.answers.push_back({changes_.front().change.ticket, status, status.ok() ? view() : nullptr});
+  }
   changes_.pop_front();
   refusals_ = 0;
 }
@@ -97,9 +112,9 @@ void Membership::JudgeOffer(MembershipOutbox& out) {
   if (changes_.empty() || !changes_.front().offer) return;
   const Pending::Offer offer = *std::exchange(changes_.front().offer, std::nullopt);
   if (epoch() == offer.epoch || epoch() == offer.epoch + 1) {
-    const uint64_t chosen = epoch() == offer.epoch ? view_->digest : view_->layout.base_digest;
+    const uint64_t chosen = epoch() == offer.epoch ? view()->digest : view()->layout.base_digest;
     if (chosen == offer.digest) AnswerFirst(absl::OkStatus(), out);
-  } else if (Shows(*view_, changes_.front().change.what)) {
+  } else if (Shows(*view(), changes_.front().change.what)) {
     AnswerFirst(absl::OkStatus(), out);
   } else {
     AnswerFirst(
@@ -137,7 +152,8 @@ void Membership::Expire(Now now, MembershipOutbox& out) {
   const auto expired = [&](const Pending& pending) { return pending.change.deadline <= now.steady; };
   const bool first_expired = expired(changes_.front());
   for (const Pending& pending : changes_) {
-    if (expired(pending)) out.answers.push_back({pending.change.ticket, StatusAtDeadline(pending), nullptr});
+    if (!expired(pending) || pending.unasked) continue;
+    out.answers.push_back({pending.change.ticket, StatusAtDeadline(pending), nullptr});
   }
   std::erase_if(changes_, expired);
   if (!first_expired) return;

@@ -12,7 +12,7 @@
 
 #include "ring/token.h"
 #include "server/core/call.h"
-#include "server/core/layout.h"
+#include "server/core/layouts.h"
 #include "server/core/time.h"
 #include "storage/causal/actor_clock.h"
 #include "storage/format/record_codec.h"
@@ -32,10 +32,19 @@ struct Ticket {
 // Names an operation of one node in one life of it. Answers carry it back to the asker.
 using OpId = uint64_t;
 
+// The highest two bits of an operation say what it is a part of.
+enum class OpKind : uint8_t { kCall = 0, kExchange, kHandoff, kMovement };
+inline constexpr int kOpKindShift = 62;
+inline OpKind KindOf(OpId op) { return static_cast<OpKind>(op >> kOpKindShift); }
+inline OpId OfKind(OpKind kind, OpId op) { return op | static_cast<OpId>(kind) << kOpKindShift; }
+
 struct Row {
   std::string row_key;
   RecordBytes record;
 };
+
+// The asker does not know a layout that the other works by, or reads by one that the other reads by no more.
+inline constexpr absl::StatusCode kWrongLayout = absl::StatusCode::kAborted;
 
 // The messages between nodes, as in proto/peer.proto.
 namespace peer {
@@ -75,12 +84,14 @@ struct FetchPage {
   uint32_t rows_max = 0;
   uint32_t bytes_max = 0;
   bool skip_damage = false;  // rows that cannot be read are passed over; else they fail the page. Not sent
+  bool move = false;         // for a new replica of what lies between (movement.h)
 };
 struct FetchPageReply {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::vector<Row> rows;
   bool complete = false;  // there is nothing more before `end`
-  bool skipped = false;   // something was passed over that cannot be read. Not sent
+  bool skipped = false;   // something was passed over that cannot be read
+  uint64_t cut = 0;       // the stable cut under which it was read
 };
 
 // Anti-entropy (exchange.h).
@@ -108,6 +119,7 @@ struct CompareRows {
   std::string after;            // row key, exclusive
   std::string end;              // row key, exclusive
   std::vector<RowDigest> rows;  // all that the sender has in between
+  bool give_only = false;       // it will drop them: only what the receiver lacks travels
 };
 struct CompareRowsReply {
   absl::StatusCode code = absl::StatusCode::kOk;  // ABORTED, RESOURCE_EXHAUSTED: later
@@ -160,7 +172,7 @@ struct ClientCall {
 };
 struct FromPeer {
   NodeId from;
-  uint64_t layout_epoch = 0;
+  LayoutMark layout;
   Message message;
 };
 // Answers to Outbox::reads.
@@ -170,7 +182,7 @@ struct RowRead {
 };
 // A page of rows to be read, and for what.
 struct PageRequest {
-  enum class Use : uint8_t { kFetch, kExchange, kCompare, kHandoff, kCollect };
+  enum class Use : uint8_t { kFetch, kExchange, kCompare, kHandoff, kCollect, kDrop };
   NodeId asked_by;
   OpId op = 0;
   Use use = Use::kFetch;
@@ -200,6 +212,7 @@ struct Committed {
   std::vector<RowCommit> rows;
   std::optional<ActorState> actor;
   std::optional<CutMarks> cuts;
+  bool moves = false;  // it held Outbox::moves
 };
 struct PeerUp {
   NodeId node;
@@ -207,8 +220,8 @@ struct PeerUp {
 struct PeerDown {
   NodeId node;
 };
-struct NewView {
-  std::shared_ptr<const View> view;
+struct NewLayouts {
+  Layouts layouts;
 };
 // Whether the disk takes writes: RESOURCE_EXHAUSTED or UNAVAILABLE with a sentence while it does not.
 struct StoreHealth {
@@ -242,9 +255,25 @@ struct ResumeCollect {
   OpId op = 0;
 };
 
-using Input =
-    std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewView, StoreHealth,
-                 Drain, ResumeWrite, SumsRead, RepairNow, AwaitHints, ResumeHint, ResumeCollect>;
+// What an operator may set while data moves; kept over restarts of the node.
+struct MoveControl {
+  bool paused = false;
+  uint64_t bytes_per_second = 0;  // 0: the default
+  bool operator==(const MoveControl&) const = default;
+};
+
+// A row that is to be dropped, and was not in hand.
+struct ResumeDrop {
+  OpId op = 0;
+};
+struct ControlMoves {
+  std::optional<bool> paused;
+  std::optional<uint64_t> bytes_per_second;
+};
+
+using Input = std::variant<ClientCall, FromPeer, RowRead, PageRead, Committed, PeerUp, PeerDown, NewLayouts,
+                           StoreHealth, Drain, ResumeWrite, SumsRead, RepairNow, AwaitHints, ResumeHint,
+                           ResumeCollect, ResumeDrop, ControlMoves>;
 
 // Everything the core wants done, in order. Filled by Step and Tick, emptied by the lane.
 struct Outbox {
@@ -263,10 +292,11 @@ struct Outbox {
   std::vector<RowCommit> commits;       // one batch with what else waits; answered by a Committed
   std::optional<ActorState> actor;      // to be made durable with the next batch
   std::optional<CutMarks> cuts;         // the same
+  std::optional<std::string> moves;     // the same (movement_codec.h)
   std::vector<std::string> stale;       // collect keys of no row, to be erased with the next batch
   std::vector<Reply> replies;
-  bool layout_wanted = false;  // a peer knows a newer layout
-  bool filled = false;         // this node is filling no more: to be made durable
+  NodeId layout_wanted_from;  // set: this peer knows more of the layouts
+  bool filled = false;        // this node is filling no more: to be made durable
 };
 
 }  // namespace gyre

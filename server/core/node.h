@@ -12,9 +12,11 @@
 
 #include "server/core/collector.h"
 #include "server/core/coordinator.h"
+#include "server/core/dropper.h"
 #include "server/core/exchange.h"
 #include "server/core/handoff.h"
 #include "server/core/message.h"
+#include "server/core/movement.h"
 #include "server/core/replica.h"
 #include "server/core/stable_cut.h"
 #include "server/core/turn.h"
@@ -29,6 +31,7 @@ class Node {
     OpId first_op = 1;     // above every operation of earlier lives of this node
     bool filling = false;  // its store was lost, and it has not compared what it has now with all others
     CutMarks cuts;         // as the last life left them
+    MoveState moves;       // the same
   };
 
   Node(Config config, ActorClock clock);
@@ -41,6 +44,8 @@ class Node {
   void Tick(Now now, Outbox& out);              // gives up on work whose deadline is <= now
   std::optional<Micros> next_deadline() const;  // when Tick has something to do; nullopt: not by itself
 
+  // What messages that leave now say of the layouts.
+  LayoutMark mark() const { return layouts_.mark(); }
   size_t calls_in_flight() const { return coordinator_.calls_in_flight(); }
   size_t timers() const { return coordinator_.timers(); }  // some of calls that ended
   const NodeLimits& limits() const { return config_.limits; }
@@ -54,6 +59,11 @@ class Node {
   const Exchange& exchange() const { return exchange_; }
   const Handoff& handoff() const { return handoff_; }
   const StableCut& stable_cut() const { return stable_cut_; }
+  const Movement& movement() const { return movement_; }
+  const Dropper& dropper() const { return dropper_; }
+  const Layouts& layouts() const { return layouts_; }
+  // What this node has done about its layouts.
+  LaneSteps steps() const;
 
  private:
   static constexpr size_t kAheadMax = 1024;
@@ -63,11 +73,13 @@ class Node {
   void StepRowRead(Now now, const Turn& turn, RowRead read);
   void Unreadable(const Turn& turn, Input parked, const absl::Status& status);
   void NoticeFull(const Turn& turn);
+  void NoticeMoved(const Turn& turn);
+  bool WorksByOther(const Turn& turn, FromPeer& input);
   void NoticeCuts(const Turn& turn);
-  void AdoptView(Now now, Outbox& out, std::shared_ptr<const View> view);
+  void Adopt(Now now, Outbox& out, Layouts layouts);
 
   const Config config_;
-  std::shared_ptr<const View> view_;
+  Layouts layouts_;
   absl::flat_hash_set<NodeId> up_;
   Replica replica_;
   Coordinator coordinator_;
@@ -75,6 +87,8 @@ class Node {
   Handoff handoff_;
   StableCut stable_cut_;
   Collector collector_;
+  Dropper dropper_;
+  Movement movement_;
   std::vector<std::string_view> expected_;  // row keys, for Expect
   std::vector<FromPeer> ahead_;             // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;

@@ -11,7 +11,7 @@ int64_t PeerClocks::OffsetMs(const Turn& turn) const {
   std::vector<int64_t> offsets = {0};
   for (const auto& [node, clock] : clocks_) {
     const Micros age = turn.now.steady - clock.heard_at;
-    if (node == turn.self || age > kForgottenAfter || turn.view->ring.IndexOf(node) < 0) continue;
+    if (node == turn.self || age > kForgottenAfter || turn.view()->ring.IndexOf(node) < 0) continue;
     offsets.push_back(static_cast<int64_t>(clock.wall_ms) + age.value / 1000 -
                       static_cast<int64_t>(turn.now.wall_ms));
   }

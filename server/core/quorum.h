@@ -2,6 +2,7 @@
 // clock, no I/O, no locks, no allocation.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstdint>
@@ -12,14 +13,28 @@ enum class Verdict : uint8_t { kPending, kMet, kLost };
 
 class Quorum {
  public:
-  static constexpr int kReplicasMax = 8;
+  static constexpr int kReplicasMax = 8;              // by one layout
+  static constexpr int kSlotsMax = 2 * kReplicasMax;  // by two, while data moves
+  using Slots = uint16_t;                             // a bit per slot
+
+  // So many of these must say yes.
+  struct Group {
+    Slots slots = 0;
+    uint8_t need = 0;
+  };
+
   constexpr Quorum() = default;
   // REQUIRES: 1 <= need <= replicas <= kReplicasMax.
   constexpr Quorum(int replicas, int need)
-      : replicas_(static_cast<uint8_t>(replicas)), need_(static_cast<uint8_t>(need)) {
-    assert(1 <= need);
-    assert(need <= replicas);
+      : Quorum(replicas, {static_cast<Slots>((1u << replicas) - 1), static_cast<uint8_t>(need)}, {}) {
     assert(replicas <= kReplicasMax);
+  }
+  // Each of two groups must reach its own quorum; the second may be empty.
+  constexpr Quorum(int slots, Group first, Group second)
+      : slots_(static_cast<uint8_t>(slots)), groups_{first, second} {
+    assert(slots <= kSlotsMax);
+    assert(1 <= first.need);
+    for (const Group& group : groups_) assert(group.need <= std::popcount(group.slots));
   }
 
   // Records the answer of the replica in `slot` and returns the verdict. A replica is counted once: later
@@ -29,29 +44,41 @@ class Quorum {
 
   // Once settled, a verdict never changes.
   constexpr Verdict verdict() const {
-    if (acks() >= need_) return Verdict::kMet;
-    if (std::popcount(no_) > replicas_ - need_) return Verdict::kLost;  // `need` can no longer be reached
-    return Verdict::kPending;
+    bool met = true;
+    for (const Group& group : groups_) {
+      if (std::popcount(static_cast<Slots>(yes_ & group.slots)) >= group.need) continue;
+      met = false;
+      const int left = std::popcount(static_cast<Slots>(group.slots & ~no_));
+      if (left < group.need) return Verdict::kLost;  // `need` can no longer be reached
+    }
+    return met ? Verdict::kMet : Verdict::kPending;
   }
-  constexpr int acks() const { return std::popcount(yes_); }
-  constexpr int need() const { return need_; }
-  constexpr int replicas() const { return replicas_; }
+  // Of the group that has furthest to go.
+  constexpr int acks() const { return std::popcount(static_cast<Slots>(yes_ & furthest().slots)); }
+  constexpr int need() const { return furthest().need; }
+  constexpr int replicas() const { return slots_; }
   constexpr bool Answered(int slot) const { return ((yes_ | no_) >> slot & 1) != 0; }
   constexpr bool SaidYes(int slot) const { return (yes_ >> slot & 1) != 0; }
-  constexpr bool all_answered() const { return std::popcount(static_cast<uint8_t>(yes_ | no_)) == replicas_; }
+  constexpr bool all_answered() const { return std::popcount(static_cast<Slots>(yes_ | no_)) == slots_; }
 
  private:
-  constexpr Verdict Record(int slot, uint8_t& side) {
+  constexpr Verdict Record(int slot, Slots& side) {
     assert(0 <= slot);
-    assert(slot < replicas_);
-    if (!Answered(slot)) side = static_cast<uint8_t>(side | 1u << slot);
+    assert(slot < slots_);
+    if (!Answered(slot)) side = static_cast<Slots>(side | 1u << slot);
     return verdict();
   }
+  constexpr const Group& furthest() const {
+    const auto lacks = [&](const Group& g) {
+      return g.need - std::popcount(static_cast<Slots>(yes_ & g.slots));
+    };
+    return groups_[1].need > 0 && lacks(groups_[1]) > lacks(groups_[0]) ? groups_[1] : groups_[0];
+  }
 
-  uint8_t replicas_ = 0;
-  uint8_t need_ = 0;
-  uint8_t yes_ = 0;
-  uint8_t no_ = 0;
+  uint8_t slots_ = 0;
+  Slots yes_ = 0;
+  Slots no_ = 0;
+  std::array<Group, 2> groups_ = {};
 };
 
 }  // namespace gyre

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "server/core/replica_set.h"
 #include "storage/format/row_key.h"
 
 namespace gyre {
@@ -26,10 +27,18 @@ absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& sto
   RowKeyParts parts;
   if (!ParseRowKey(store.row_key, parts) || store.record == nullptr)
     return absl::StatusCode::kInvalidArgument;
-  if (store.hint_for && (store.hint_for == turn.self || turn.view->ring.IndexOf(store.hint_for) < 0)) {
+  if (store.hint_for && (store.hint_for == turn.self || !turn.layouts.HasMember(store.hint_for))) {
     return absl::StatusCode::kInvalidArgument;
   }
-  if (turn.view->Keyspace(parts.keyspace) == nullptr) return absl::StatusCode::kFailedPrecondition;
+  const KeyspaceSpec* const keyspace = turn.view()->Keyspace(parts.keyspace);
+  if (keyspace == nullptr) return absl::StatusCode::kFailedPrecondition;
+  if (!store.hint_for && !gaining_ready_ && gaining_.Contain(store.row_key)) {
+    return absl::StatusCode::kUnavailable;
+  }
+  if (!store.hint_for && dropping_ && !turn.layouts.moving() &&
+      ReplicaSet::Of(*turn.view(), *keyspace, Token{parts.token}).SlotOf(turn.self) < 0) {
+    return absl::StatusCode::kFailedPrecondition;
+  }
   // Who takes a hint with something that may be below the next cut could bring it back after that. (0: no
   // record, which the merge will say.)
   const uint64_t oldest = store.hint_for ? OldestCounter(*store.record) : 0;
@@ -39,7 +48,10 @@ absl::StatusCode Replica::CheckStore(const Turn& turn, const peer::StoreRow& sto
 
 // All of it was known or superseded when this node's cut rose, though there may be nothing left that says so.
 bool Replica::IsBelowCut(const peer::StoreRow& store) const {
-  const uint64_t cut = filling_ ? cuts_.full : cuts_.held;
+  // What this node held of its own when it lost its store says nothing. What it holds beside what it gains
+  // does.
+  const uint64_t held = filling_ ? 0 : cuts_.held;
+  const uint64_t cut = filling(store.row_key) ? std::max(cuts_.full, held) : held;
   if (store.cut >= cut || IsEmptyRecord(store.record)) return false;
   return NewestCounter(*store.record) <= cut && DecodeRecord(*store.record).ok();
 }
@@ -55,7 +67,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
   }
   RowKeyParts parts;
   ParseRowKey(store.row_key, parts);
-  const ConflictRule rule = turn.view->Keyspace(parts.keyspace)->conflict;
+  const ConflictRule rule = turn.view()->Keyspace(parts.keyspace)->conflict;
   const std::string key = store.hint_for ? MakeHintKey(store.hint_for.value, store.row_key) : store.row_key;
   RowTable::Entry* const row = rows_.Find(key);
   if (row == nullptr) return rows_.Park(key, std::move(input), turn.out);
@@ -69,7 +81,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
     // Hints are merged as they came: none of what they hold is at or below a cut.
     const absl::StatusOr<CutRecord> both =
         store.hint_for ? MergeAtCuts({row->latest}, {store.record}, rule)
-                       : MergeAtCuts(AtCut(row->latest), {store.record, store.cut}, rule);
+                       : MergeAtCuts(AtCut(key, row->latest), {store.record, store.cut}, rule);
     if (!both.ok()) {
       ++stores_refused_;
       return answer(both.status().code());
@@ -85,7 +97,7 @@ void Replica::StoreRow(const Turn& turn, FromPeer input) {
     turn.Send(input.from, 0,
               peer::StoreRow{.row_key = store.row_key,
                              .record = merged ? merged : EmptyRecord(),
-                             .cut = read_cut(),
+                             .cut = read_cut(store.row_key),
                              .repair = true});
   }
   if (below) return answer(absl::StatusCode::kOutOfRange);
@@ -154,7 +166,7 @@ void Replica::NoticeOwnDots(const RecordBytes& ours, const VersionVector& claime
 
 void Replica::FetchRow(const Turn& turn, FromPeer input) {
   const auto& fetch = std::get<peer::FetchRow>(input.message.body);
-  if (filling_) {
+  if (filling_ || (!fetch.hint_for && filling(fetch.row_key))) {
     return turn.Send(input.from, input.message.op, peer::FetchReply{.code = absl::StatusCode::kUnavailable});
   }
   const std::string key = fetch.hint_for ? MakeHintKey(fetch.hint_for.value, fetch.row_key) : fetch.row_key;
@@ -165,15 +177,15 @@ void Replica::FetchRow(const Turn& turn, FromPeer input) {
     return turn.Send(input.from, input.message.op, peer::FetchReply{.code = absl::StatusCode::kNotFound});
   }
   turn.Send(input.from, input.message.op,
-            peer::FetchReply{.record = row->committed, .cut = fetch.hint_for ? 0 : read_cut()});
+            peer::FetchReply{.record = row->committed, .cut = fetch.hint_for ? 0 : read_cut(key)});
 }
 
 void Replica::FetchPage(const Turn& turn, FromPeer input) const {
-  if (filling_) {
+  auto& page = std::get<peer::FetchPage>(input.message.body);
+  if (filling(page.after, page.end)) {
     return turn.Send(input.from, input.message.op,
                      peer::FetchPageReply{.code = absl::StatusCode::kUnavailable});
   }
-  auto& page = std::get<peer::FetchPage>(input.message.body);
   page.rows_max = std::clamp<uint32_t>(page.rows_max, 1, ScanCall::kRowsMax);
   page.bytes_max = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
   turn.out.page_reads.push_back({.asked_by = input.from, .op = input.message.op, .page = std::move(page)});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/key_span.h"
 #include "server/core/message.h"
 #include "server/core/row_table.h"
 #include "server/core/turn.h"
@@ -88,12 +89,32 @@ class Replica {
   // what it confirmed.
   void SetFilling(bool filling) { filling_ = filling; }
   bool filling() const { return filling_; }
+  // So is one of what a layout gives it until it has fetched that (movement.h). Before `ready` it takes no
+  // writes there: what it held there of old has to go first.
+  void SetGaining(KeySpans spans, bool ready) {
+    gaining_ = std::move(spans);
+    gaining_ready_ = ready;
+  }
+  bool gaining() const { return !gaining_.empty(); }
+  bool filling(std::string_view row_key) const {
+    return filling_ || (gaining() && gaining_.Contain(row_key));
+  }
+  bool filling(std::string_view begin, std::string_view end) const {
+    return filling_ || (gaining() && gaining_.Meet(begin, end));
+  }
+  // From here on rows that no layout gives this node are refused: they are being dropped.
+  void SetDropping(bool dropping) { dropping_ = dropping; }
 
   Cuts& cuts() { return cuts_; }
   const Cuts& cuts() const { return cuts_; }
-  // The cut under which this node reads its rows; 0 while it fills.
-  uint64_t read_cut() const { return filling_ ? 0 : cuts_.held; }
-  CutRecord AtCut(RecordBytes record) const { return {std::move(record), read_cut()}; }
+  // The cut under which this node reads a row, or rows of a span; 0 while it fills.
+  uint64_t read_cut(std::string_view row_key) const { return filling(row_key) ? 0 : cuts_.held; }
+  uint64_t read_cut(std::string_view begin, std::string_view end) const {
+    return filling(begin, end) ? 0 : cuts_.held;
+  }
+  CutRecord AtCut(std::string_view row_key, RecordBytes record) const {
+    return {std::move(record), read_cut(row_key)};
+  }
   // What this node mints must be above; before `cuts().known` it mints nothing.
   uint64_t mint_floor() const { return std::max(cuts_.promised, cuts_.heard_of); }
   // Nothing is held for others that only they and this node may have, nor about to be.
@@ -128,6 +149,9 @@ class Replica {
   uint64_t records_from_the_future_ = 0;
   uint64_t bytes_on_the_way_ = 0;  // of rows and hints that are becoming durable
   bool filling_ = false;
+  KeySpans gaining_;
+  bool gaining_ready_ = true;
+  bool dropping_ = false;
   Cuts cuts_;
   RowTable rows_;
   ActorClock clock_;

@@ -1,5 +1,5 @@
-// The replicas of one key, most preferred first, and who stands in for those that are away. A value without
-// allocation.
+// The replicas of one key, most preferred first, and who stands in for those that are away. While data moves
+// also those by the other layout. A value without allocation.
 #pragma once
 
 #include <array>
@@ -26,8 +26,25 @@ class ReplicaSet {
       if (set.size_ == n) break;
       set.ids_[static_cast<size_t>(set.size_++)] = view.ring.members()[index].id;
     }
+    set.first_ = static_cast<Quorum::Slots>((1u << set.size_) - 1);
     return set;
   }
+
+  // Adds those by another layout; the two groups may share slots.
+  void Join(const ReplicaSet& other) {
+    for (const NodeId node : other.ids()) {
+      int slot = SlotOf(node);
+      if (slot < 0) {
+        slot = size_++;
+        ids_[static_cast<size_t>(slot)] = node;
+      }
+      second_ = static_cast<Quorum::Slots>(second_ | 1u << slot);
+    }
+  }
+  // The slots by the layout that it was made of, and by the one that joined: none, or all of that.
+  Quorum::Slots first() const { return first_; }
+  Quorum::Slots second() const { return second_; }
+  bool InFirst(int slot) const { return (first_ >> slot & 1) != 0; }
 
   // `node` takes the place of the primary in `slot`: it is a fallback, which holds a hint for it.
   void StandIn(int slot, NodeId node) {
@@ -50,8 +67,10 @@ class ReplicaSet {
   }
 
  private:
-  std::array<NodeId, Quorum::kReplicasMax> ids_ = {};
-  std::array<NodeId, Quorum::kReplicasMax> hint_for_ = {};
+  std::array<NodeId, Quorum::kSlotsMax> ids_ = {};
+  std::array<NodeId, Quorum::kSlotsMax> hint_for_ = {};
+  Quorum::Slots first_ = 0;
+  Quorum::Slots second_ = 0;
   int size_ = 0;
 };
 

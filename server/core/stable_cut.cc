@@ -14,6 +14,17 @@ uint64_t Ready(uint64_t wall_ms, uint64_t drift_ms) {
   return wall_ms > drift_ms ? CounterOfMillis(wall_ms - drift_ms) : 0;
 }
 
+std::vector<NodeId> MembersOf(const Turn& turn) {
+  std::vector<NodeId> nodes;
+  for (const Member& member : turn.view()->layout.members) nodes.push_back(member.id);
+  if (turn.layouts.other != nullptr) {
+    for (const Member& member : turn.layouts.other->layout.members) {
+      if (turn.view()->ring.IndexOf(member.id) < 0) nodes.push_back(member.id);
+    }
+  }
+  return nodes;
+}
+
 bool SameNews(const peer::CutState& a, const peer::CutState& b) {
   return a.confirmed == b.confirmed && a.exchanged == b.exchanged && a.cut == b.cut && a.all == b.all &&
          a.filling == b.filling;
@@ -29,8 +40,8 @@ StableCut::StableCut(const CutMarks& marks, uint64_t drift_ms, OpId first_op, Re
 void StableCut::Tick(const Turn& turn, const Parts& parts) {
   if (turn.now.steady < next_at_) return;
   next_at_ = turn.now.steady + kEvery;
-  if (turn.view == nullptr) return;
-  const bool filling = parts.replica.filling();
+  if (turn.view() == nullptr) return;
+  const bool filling = parts.replica.filling() || parts.replica.gaining();
   self_.filling = filling;
   self_.confirmed = marks_.confirmed;
   self_.cut = filling ? 0 : marks_.cut;
@@ -38,7 +49,11 @@ void StableCut::Tick(const Turn& turn, const Parts& parts) {
   self_.all = parts.replica.cuts().all;
   if (turn.now.steady >= publish_at_) {
     self_.ready = std::max(self_.ready, Ready(turn.now.wall_ms, drift_ms_));
-    Confirm(turn, parts);
+    if (turn.layouts.moving()) {
+      candidate_ = 0;
+    } else {
+      Confirm(turn, parts);
+    }
   }
   parts.exchange.Confirmed(Least(turn, &peer::CutState::confirmed));
   const uint64_t exchanged = Least(turn, &peer::CutState::exchanged);
@@ -85,11 +100,11 @@ void StableCut::Committed(const CutMarks& marks, bool ok, Replica& replica) {
   cuts.heard_of = std::max(cuts.heard_of, cuts.held);
 }
 
-void StableCut::Receive(const Turn& turn, NodeId from, OpId op, const peer::CutState& state,
+void StableCut::Receive(const Turn& turn, NodeId from, uint64_t fence, OpId op, const peer::CutState& state,
                         Replica& replica) {
   Member& member = members_[from];
   if (op <= member.op) return;
-  member = {op, state};
+  member = {op, fence, state};
   clocks_.Heard(turn, from, state.wall_ms);
   HearCuts(turn, replica);
   next_at_ = std::min(next_at_, turn.now.steady + kSoon);
@@ -106,14 +121,14 @@ void StableCut::HearCuts(const Turn& turn, Replica& replica) {
     // This node's clock may have gone back: it mints above whatever it is told.
     cuts.heard_of = std::max({cuts.heard_of, state.confirmed, state.cut, state.all});
   }
-  if (replica.filling()) cuts.full = CutOfFull(turn);
+  if (replica.filling() || replica.gaining()) cuts.full = CutOfFull(turn);
 }
 
 bool StableCut::KnowsWhatWasPromised(const Turn& turn) const {
   bool all_said = true;
-  for (const gyre::Member& each : turn.view->layout.members) {
-    if (each.id == turn.self) continue;
-    const auto member = members_.find(each.id);
+  for (const NodeId node : MembersOf(turn)) {
+    if (node == turn.self) continue;
+    const auto member = members_.find(node);
     if (member == members_.end()) {
       all_said = false;
     } else if (!member->second.state.filling) {
@@ -133,14 +148,14 @@ void StableCut::Filled(const Turn& turn, Replica& replica) {
 // What the replicas hold that do not fill, by the range for which that is least: one of which all replicas
 // fill has no cut.
 uint64_t StableCut::CutOfFull(const Turn& turn) {
-  const int self = turn.view->ring.IndexOf(turn.self);
+  const int self = turn.view()->ring.IndexOf(turn.self);
   std::optional<uint64_t> least;
-  for (const KeyspaceSpec& keyspace : turn.view->layout.keyspaces) {
-    for (const ReplicaRange& range : ranges_.Of(turn.view, keyspace.n)) {
+  for (const KeyspaceSpec& keyspace : turn.view()->layout.keyspaces) {
+    for (const ReplicaRange& range : ranges_.Of(turn.view(), keyspace.n)) {
       if (std::ranges::find(range.members, self) == range.members.end()) continue;
       uint64_t cut = 0;
       for (const MemberIndex index : range.members) {
-        const auto member = members_.find(turn.view->ring.members()[index].id);
+        const auto member = members_.find(turn.view()->ring.members()[index].id);
         if (member != members_.end() && !member->second.state.filling) {
           cut = std::max(cut, member->second.state.cut);
         }
@@ -153,13 +168,14 @@ uint64_t StableCut::CutOfFull(const Turn& turn) {
 
 uint64_t StableCut::Least(const Turn& turn, uint64_t peer::CutState::*number) const {
   uint64_t least = std::numeric_limits<uint64_t>::max();
-  for (const gyre::Member& each : turn.view->layout.members) {
-    if (each.id == turn.self) {
+  for (const NodeId node : MembersOf(turn)) {
+    if (node == turn.self) {
       least = std::min(least, self_.*number);
       continue;
     }
-    const auto member = members_.find(each.id);
+    const auto member = members_.find(node);
     if (member == members_.end()) return 0;
+    if (number == &peer::CutState::exchanged && member->second.fence != turn.view()->layout.fence) return 0;
     least = std::min(least, member->second.state.*number);
   }
   return least;
@@ -169,8 +185,8 @@ void StableCut::Publish(const Turn& turn) {
   self_.wall_ms = turn.now.wall_ms;
   published_ = self_;
   publish_at_ = turn.now.steady + kEvery;
-  for (const gyre::Member& member : turn.view->layout.members) {
-    if (member.id != turn.self && turn.Up(member.id)) turn.Send(member.id, next_op_, self_);
+  for (const NodeId node : MembersOf(turn)) {
+    if (node != turn.self && turn.Up(node)) turn.Send(node, next_op_, self_);
   }
   ++next_op_;
 }
@@ -182,20 +198,22 @@ std::vector<StableCut::Blocker> StableCut::FindBlockers(const Turn& turn) const 
     const auto member = members_.find(node);
     return member == members_.end() ? nullptr : &member->second.state;
   };
-  for (const gyre::Member& member : turn.view->layout.members) {
-    const peer::CutState* const said = state(member.id);
-    if (!turn.Up(member.id)) {
-      blockers.push_back({member.id, "it is away"});
+  const std::vector<NodeId> members = MembersOf(turn);
+  for (const NodeId node : members) {
+    const peer::CutState* const said = state(node);
+    if (!turn.Up(node)) {
+      blockers.push_back({node, "it is away"});
     } else if (said == nullptr) {
-      blockers.push_back({member.id, "it has not been heard of yet"});
+      blockers.push_back({node, "it has not been heard of yet"});
     } else if (said->filling) {
-      blockers.push_back({member.id, "it fills a store that was lost"});
+      blockers.push_back({node, turn.layouts.moving() ? "it fetches what the newest layout gives it"
+                                                      : "it fills a store that was lost"});
     }
   }
   if (!blockers.empty()) return blockers;
-  for (const gyre::Member& member : turn.view->layout.members) {
-    if (state(member.id)->ready + CounterOfMillis(drift_ms_ + kSlowClockMs) < self_.ready) {
-      blockers.push_back({member.id, "its clock is behind"});
+  for (const NodeId node : members) {
+    if (state(node)->ready + CounterOfMillis(drift_ms_ + kSlowClockMs) < self_.ready) {
+      blockers.push_back({node, "its clock is behind"});
     }
   }
   struct Step {
@@ -212,8 +230,8 @@ std::vector<StableCut::Blocker> StableCut::FindBlockers(const Turn& turn) const 
   for (const Step& step : kSteps) {
     const uint64_t least = Least(turn, step.number);
     if (least >= Least(turn, step.before)) continue;
-    for (const gyre::Member& member : turn.view->layout.members) {
-      if (state(member.id)->*(step.number) == least) blockers.push_back({member.id, step.why});
+    for (const NodeId node : members) {
+      if (state(node)->*(step.number) == least) blockers.push_back({node, step.why});
     }
     break;
   }

@@ -13,10 +13,12 @@
 //   lacked.
 // - cut: I hold it, durably; merges go by it (storage/causal/stable_cut.h).
 //
-// What all members hold decides what is collected. So one member that is away holds everything back, visibly,
-// and nobody has to lead. Records carry the cut under which they were read, so that one which was long on its
-// way is recognised (Replica::StoreRow). The rules, and traces that break weaker ones, were explored in a
-// model; a node that fills holds no cut, and when it is full takes that of the replicas it filled from.
+// While a layout moves data the cut rests: nobody confirms, and after it all exchange anew. The members are
+// those of both layouts. What all members hold decides what is collected. So one member that is away holds
+// everything back, visibly, and nobody has to lead. Records carry the cut under which they were read, so that
+// one which was long on its way is recognised (Replica::StoreRow). The rules, and traces that break weaker
+// ones, were explored in a model; a node that fills holds no cut, and when it is full takes that of the
+// replicas it filled from.
 //
 // A value driven by its node.
 #pragma once
@@ -52,7 +54,9 @@ class StableCut {
 
   void Tick(const Turn& turn, const Parts& parts);
   Micros next_deadline() const { return next_at_; }
-  void Receive(const Turn& turn, NodeId from, OpId op, const peer::CutState& state, Replica& replica);
+  // `fence`: of the sender's layouts. What it exchanged by others does not count: the replicas were others.
+  void Receive(const Turn& turn, NodeId from, uint64_t fence, OpId op, const peer::CutState& state,
+               Replica& replica);
   // What it said is no news any more: its next life may say less.
   void PeerLost(NodeId node) { members_.erase(node); }
   // A batch with `marks` ended.
@@ -61,7 +65,8 @@ class StableCut {
   // since: it learns from a member that has not lost its own, or hears that none is left. No cut that rests
   // on its old promise is above what such a member has confirmed.
   bool KnowsWhatWasPromised(const Turn& turn) const;
-  // This node has just become full: it holds the cut of the replicas it filled from.
+  // This node has just become full, or is a new member that has fetched all: it holds the cut of the replicas
+  // it filled from.
   void Filled(const Turn& turn, Replica& replica);
 
   // Members that hold the cut back, and what each of them has still to do. Those of the first step that is
@@ -84,7 +89,8 @@ class StableCut {
   static constexpr Micros kSoon = Millis(50);
 
   struct Member {
-    OpId op = 0;  // of the message that said so: one that was overtaken is no news
+    OpId op = 0;         // of the message that said so: one that was overtaken is no news
+    uint64_t fence = 0;  // of the layouts by which it exchanged
     peer::CutState state;
   };
   // The lowest that any member says of `number`; 0 while one has said nothing.

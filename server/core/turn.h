@@ -12,10 +12,14 @@ namespace gyre {
 struct Turn {
   Now now;
   NodeId self;
-  const std::shared_ptr<const View>& view;  // nullptr before the cluster has formed
-  const absl::flat_hash_set<NodeId>& up;    // nodes with a live link, and this one
+  const Layouts& layouts;
+  const absl::flat_hash_set<NodeId>& up;  // nodes with a live link, and this one
   Outbox& out;
 
+  // The newest layout; nullptr before the cluster has formed.
+  const std::shared_ptr<const View>& view() const { return layouts.view; }
+  // By which rows are read and compared.
+  const std::shared_ptr<const View>& reads() const { return layouts.reads(); }
   bool Up(NodeId node) const { return up.contains(node); }
   void Send(NodeId to, OpId op, auto body) const { out.sends.push_back({to, {op, std::move(body)}}); }
 };

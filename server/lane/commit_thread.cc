@@ -58,7 +58,8 @@ void CommitThread::CommitNow(Batch batch) {
     recounting_ = true;
     SetHealth(status);
   }
-  to_lane_(Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts});
+  to_lane_(
+      Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts, batch.moves.has_value()});
 }
 
 bool CommitThread::Start(std::function<void(Store&)> job) {

@@ -10,6 +10,7 @@
 #include <absl/time/time.h>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,7 @@ class CommitThread : public Disk {
   uint64_t batches() const { return batches_.load(std::memory_order_relaxed); }
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t collectible() const { return store_.collectible(); }
+  std::map<uint32_t, RowTotals> totals() const { return store_.totals(); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
 
  private:

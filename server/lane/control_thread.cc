@@ -12,6 +12,14 @@ namespace {
 
 constexpr absl::Duration kPersistAgain = absl::Milliseconds(200);
 
+ClusterState::Heard HeardOf(const Membership& membership) {
+  ClusterState::Heard heard;
+  for (const auto& [node, info] : membership.known()) {
+    if (const std::optional<Micros> at = membership.last_heard(node)) heard[node] = *at;
+  }
+  return heard;
+}
+
 }  // namespace
 
 ControlThread::ControlThread(Membership membership, Clock& clock, CommitThread& disk, ClusterState& state,
@@ -23,16 +31,16 @@ ControlThread::ControlThread(Membership membership, Clock& clock, CommitThread& 
       hooks_(std::move(hooks)) {
   state_.SetKnown(membership_.known());
   if (membership_.view() != nullptr) {
-    state_.SetView(membership_.view());
-    hooks_.new_view(membership_.view());
+    state_.SetLayouts(membership_.layouts());
+    state_.SetSteps(membership_.steps());
+    hooks_.new_layouts(membership_.layouts());
   }
   thread_ = std::thread([this] { Loop(); });
 }
 
-void ControlThread::Change(std::variant<LayoutChange::Create, LayoutChange::Set, LayoutChange::Drop> what,
-                           Micros timeout, Done done) {
+void ControlThread::Change(LayoutChange::What what, Micros timeout, Done done) {
   LayoutChange change;
-  std::visit([&](auto& w) { change.what = std::move(w); }, what);
+  change.what = std::move(what);
   inbox_.Push(ChangeWanted{std::move(change), timeout, std::move(done)});
 }
 
@@ -55,9 +63,12 @@ void ControlThread::Loop() {
     }
     items.clear();
     membership_.SetFacts(hooks_.facts());
+    membership_.SetLaneSteps(hooks_.steps());
     membership_.Tick(clock_.Read(), out_);
     Carry(out_);
     state_.SetKnown(membership_.known());
+    state_.SetSteps(membership_.steps());
+    state_.SetHeard(HeardOf(membership_));
     hooks_.known(membership_.known(), membership_.detector().suspects());
   }
   for (auto& [ticket, done] : waiting_)
@@ -72,8 +83,9 @@ void ControlThread::Step(Now now, Item item) {
     wanted->change.deadline = now.steady + wanted->timeout;
     waiting_[wanted->change.ticket] = std::move(wanted->done);
     membership_.Change(now, std::move(wanted->change), out_);
+  } else {
+    membership_.WantLayout(now, std::get<LayoutWantedFrom>(item).peer, out_);
   }
-  // LayoutWantedSomewhere: the tick that follows every item says hello when it is due, which is soon.
 }
 
 // A decision that is not durable is not told: while the disk refuses, membership stands still.
@@ -100,9 +112,9 @@ void ControlThread::Carry(MembershipOutbox& out) {
   Persist(out.persists);
   if (stopping_) return;
   for (const std::string& sentence : out.log) hooks_.log(sentence);
-  if (out.new_view != nullptr) {
-    state_.SetView(out.new_view);
-    hooks_.new_view(out.new_view);
+  if (out.new_layouts) {
+    state_.SetLayouts(*out.new_layouts);
+    hooks_.new_layouts(*out.new_layouts);
   }
   for (const auto& send : out.sends) hooks_.tell(send.to_address, send.message);
   for (auto& answer : out.answers) {
@@ -115,6 +127,7 @@ void ControlThread::Carry(MembershipOutbox& out) {
     }
     waiting_.erase(waiting);
   }
+  if (!out.removed.empty()) hooks_.removed(out.removed);
   out = {};
 }
 

@@ -28,25 +28,26 @@ class ControlThread {
   // Called on the control thread.
   struct Hooks {
     std::function<void(const std::string& to_address, const control::Message& message)> tell;
-    std::function<void(std::shared_ptr<const View> view)> new_view;  // in order of their epochs
+    std::function<void(const Layouts& layouts)> new_layouts;  // in the order of their stamps
+    std::function<LaneSteps()> steps;                         // what the lane has done about them
     // After every round: who there is, and (sorted by id) who of the members is suspected.
     std::function<void(const ClusterState::Known& known, const std::vector<NodeId>& suspects)> known;
     std::function<NodeFactsValue()> facts;  // what this node says of itself
     std::function<void(const std::string& sentence)> log;
+    std::function<void(const std::string& sentence)> removed;  // this node must end, and why; called once
   };
   // What membership persisted in earlier lives must have been given to `membership` already.
   ControlThread(Membership membership, Clock& clock, CommitThread& disk, ClusterState& state, Hooks hooks);
   ~ControlThread() { Stop(); }
 
   void Receive(control::Message message) { inbox_.Push(std::move(message)); }
-  // A peer knows a newer layout. The next rounds of gossip find who has it, and fetch it.
-  void WantLayout() { inbox_.Push(LayoutWantedSomewhere{}); }
+  // This peer knows more of the layouts: it is asked at once.
+  void WantLayout(NodeId from) { inbox_.Push(LayoutWantedFrom{from}); }
 
   // Asks for a change of the layout; `done` is called once, on the control thread: the view that has it, or
   // why not.
   using Done = std::function<void(absl::StatusOr<std::shared_ptr<const View>>)>;
-  void Change(std::variant<LayoutChange::Create, LayoutChange::Set, LayoutChange::Drop> what, Micros timeout,
-              Done done);
+  void Change(LayoutChange::What what, Micros timeout, Done done);
 
   // Idempotent. Changes under way are answered with UNKNOWN.
   void Stop();
@@ -55,13 +56,15 @@ class ControlThread {
   static absl::StatusOr<std::map<std::string, std::string>> Load(Engine& engine);
 
  private:
-  struct LayoutWantedSomewhere {};
+  struct LayoutWantedFrom {
+    NodeId peer;
+  };
   struct ChangeWanted {
     LayoutChange change;
     Micros timeout;
     Done done;
   };
-  using Item = std::variant<control::Message, ChangeWanted, LayoutWantedSomewhere>;
+  using Item = std::variant<control::Message, ChangeWanted, LayoutWantedFrom>;
 
   void Loop();
   void Step(Now now, Item item);

@@ -28,9 +28,6 @@ void Lane::Settle(Now now, std::vector<Input>& inputs) {
         committing_ = false;
         if (!batch->status.ok()) Rebase(batch->rows, again);
       }
-      if (const auto* next = std::get_if<NewView>(&input)) {
-        layout_epoch_ = std::max(layout_epoch_, next->view->layout.epoch);
-      }
       node_.Step(now, std::move(input), out_);
     }
     inputs.clear();
@@ -72,7 +69,7 @@ void Lane::Read(Now now) {
 void Lane::Collect(std::vector<Input>& to_self) {
   for (Outbox::Send& send : out_.sends) {
     if (send.to == self_) {
-      to_self.push_back(FromPeer{self_, layout_epoch_, std::move(send.message)});
+      to_self.push_back(FromPeer{self_, node_.mark(), std::move(send.message)});
       continue;
     }
     std::vector<Message>& batch = to_peers_[send.to];
@@ -86,12 +83,13 @@ void Lane::Collect(std::vector<Input>& to_self) {
   out_.commits.clear();
   if (out_.actor) waiting_.actor = std::exchange(out_.actor, std::nullopt);
   if (out_.cuts) waiting_.cuts = std::exchange(out_.cuts, std::nullopt);
+  if (out_.moves) waiting_.moves = std::exchange(out_.moves, std::nullopt);
   std::move(out_.stale.begin(), out_.stale.end(), std::back_inserter(waiting_.stale));
   out_.stale.clear();
   waiting_.filled = waiting_.filled || std::exchange(out_.filled, false);
   for (SumRequest& request : out_.sum_reads) runtime_.disk.ReadSums(std::move(request));
   out_.sum_reads.clear();
-  layout_wanted_ = layout_wanted_ || std::exchange(out_.layout_wanted, false);
+  if (out_.layout_wanted_from) layout_wanted_from_ = std::exchange(out_.layout_wanted_from, {});
 }
 
 void Lane::StartCommit() {
@@ -104,6 +102,7 @@ void Lane::StartCommit() {
   });
   Disk::Batch batch = {.actor = std::exchange(waiting_.actor, std::nullopt),
                        .cuts = std::exchange(waiting_.cuts, std::nullopt),
+                       .moves = std::exchange(waiting_.moves, std::nullopt),
                        .stale = std::exchange(waiting_.stale, {}),
                        .filled = std::exchange(waiting_.filled, false)};
   if (end == waiting_.rows.end()) {
@@ -145,6 +144,8 @@ void Lane::Publish() {
   set(runtime_.stats.clock_is_off, node_.stable_cut().clock_is_off());
   set(runtime_.stats.records_from_the_future, node_.replica().records_from_the_future());
   set(runtime_.stats.stable_cut_ms, MillisOfCounter(node_.replica().cuts().all));
+  runtime_.stats.SetSteps(node_.steps());
+  PublishMoves();
   if (hints != hints_) {
     hints_ = hints;
     runtime_.stats.SetHints(std::move(hints));
@@ -157,13 +158,45 @@ void Lane::Publish() {
   }
 }
 
+void Lane::PublishMoves() {
+  const Movement& movement = node_.movement();
+  runtime_.stats.move_keys_received.store(movement.keys_received(), std::memory_order_relaxed);
+  runtime_.stats.move_bytes_received.store(movement.bytes_received(), std::memory_order_relaxed);
+  runtime_.stats.moves_paused.store(movement.control().paused, std::memory_order_relaxed);
+  runtime_.stats.move_bytes_per_second.store(movement.control().bytes_per_second == 0
+                                                 ? Movement::kBytesPerSecond
+                                                 : movement.control().bytes_per_second,
+                                             std::memory_order_relaxed);
+  if (movement.tasks().empty() && !moves_published_) return;
+  moves_published_ = !movement.tasks().empty();
+  LaneStats::Moves moves;
+  for (const MoveTask& task : movement.tasks()) {
+    const MoveProgress& progress = task.progress;
+    MoveStats stats = {.from = progress.source ? progress.source : task.leaver,
+                       .keyspace = task.keyspace,
+                       .range = task.range,
+                       .keys_done = progress.keys,
+                       .bytes_done = progress.bytes,
+                       .fraction_done = task.FractionDone()};
+    if (progress.done) {
+      stats.state = MoveStats::State::kDone;
+    } else if (movement.control().paused) {
+      stats.state = MoveStats::State::kPaused;
+    } else if (movement.running(task)) {
+      stats.state = MoveStats::State::kRunning;
+    }
+    moves.push_back(stats);
+  }
+  runtime_.stats.SetMoves(std::move(moves));
+}
+
 void Lane::SendAll() {
   for (const NodeId peer : peers_) {
-    runtime_.network.Send(peer, layout_epoch_, std::exchange(to_peers_[peer], {}));
+    runtime_.network.Send(peer, node_.mark(), std::exchange(to_peers_[peer], {}));
   }
   peers_.clear();
   if (!replies_.empty()) runtime_.network.Reply(std::exchange(replies_, {}));
-  if (std::exchange(layout_wanted_, false)) runtime_.network.WantLayout();
+  if (layout_wanted_from_) runtime_.network.WantLayout(std::exchange(layout_wanted_from_, {}));
 }
 
 }  // namespace gyre

@@ -38,6 +38,7 @@ class Lane {
   void Collect(std::vector<Input>& to_self);
   void StartCommit();
   void Publish();
+  void PublishMoves();
   void SendAll();
 
   NodeId self_;
@@ -50,10 +51,10 @@ class Lane {
   std::vector<Outbox::Reply> replies_;
   Disk::Batch waiting_;  // for the disk
   bool committing_ = false;
-  bool layout_wanted_ = false;
-  uint64_t layout_epoch_ = 0;
+  NodeId layout_wanted_from_;
   LaneStats::Hints hints_;                    // as last published
   std::vector<StableCut::Blocker> blockers_;  // the same
+  bool moves_published_ = false;
 };
 
 }  // namespace gyre

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "ring/ring.h"
+#include "ring/token_range.h"
+#include "server/core/layouts.h"
 
 namespace gyre {
 
@@ -27,7 +29,37 @@ struct CutBlockerStats {
   std::string why;
 };
 
+// One range that this node fetches because the newest layout gives it.
+struct MoveStats {
+  enum class State : uint8_t { kWaiting, kRunning, kPaused, kDone };
+  NodeId from;
+  uint32_t keyspace = 0;
+  TokenRange range;
+  uint64_t keys_done = 0;
+  uint64_t bytes_done = 0;
+  double fraction_done = 0;  // of the range's tokens
+  State state = State::kWaiting;
+};
+
 struct LaneStats {
+  using Moves = std::vector<MoveStats>;
+  Moves moves() const {
+    absl::MutexLock lock(&mutex);
+    return moves_of_node;
+  }
+  void SetMoves(Moves next) {
+    absl::MutexLock lock(&mutex);
+    moves_of_node = std::move(next);
+  }
+  LaneSteps steps() const {
+    absl::MutexLock lock(&mutex);
+    return lane_steps;
+  }
+  void SetSteps(LaneSteps next) {
+    absl::MutexLock lock(&mutex);
+    lane_steps = next;
+  }
+
   using Blockers = std::vector<CutBlockerStats>;
   Blockers cut_blockers() const {
     absl::MutexLock lock(&mutex);
@@ -51,6 +83,12 @@ struct LaneStats {
   mutable absl::Mutex mutex;
   Hints hints_by_node ABSL_GUARDED_BY(mutex);
   Blockers blockers ABSL_GUARDED_BY(mutex);
+  Moves moves_of_node ABSL_GUARDED_BY(mutex);
+  LaneSteps lane_steps ABSL_GUARDED_BY(mutex);
+  std::atomic<uint64_t> move_bytes_received = 0;
+  std::atomic<uint64_t> move_keys_received = 0;
+  std::atomic<uint64_t> move_bytes_per_second = 0;
+  std::atomic<bool> moves_paused = false;
   std::atomic<uint64_t> stable_cut_ms = 0;   // since 1970; what all members hold
   std::atomic<int64_t> clock_offset_ms = 0;  // ahead of the median of the members' clocks
   std::atomic<bool> clock_is_off = false;    // by more than clocks may be apart

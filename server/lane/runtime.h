@@ -23,11 +23,11 @@ class Clock {
 class Network {
  public:
   virtual ~Network() = default;
-  // May be lost, late, overtaken, and all but a Forward doubled. `layout_epoch`: of the sender's layout.
-  virtual void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) = 0;
+  // May be lost, late, overtaken, and all but a Forward doubled. `layout`: what the sender works by.
+  virtual void Send(NodeId to, LayoutMark layout, std::vector<Message> batch) = 0;
   virtual void Reply(std::vector<Outbox::Reply> replies) = 0;
-  // A peer knows a newer layout: somebody should fetch it.
-  virtual void WantLayout() = 0;
+  // This peer knows more of the layouts: somebody should ask it.
+  virtual void WantLayout(NodeId from) = 0;
 };
 
 // The rows of this node.
@@ -44,9 +44,10 @@ class Disk {
     std::vector<RowCommit> rows;
     std::optional<ActorState> actor;
     std::optional<CutMarks> cuts;
-    std::vector<std::string> stale;  // collect keys to be erased
+    std::optional<std::string> moves;  // storage/format/meta_codec.h, kMetaMoves
+    std::vector<std::string> stale;    // collect keys to be erased
     bool filled = false;  // this node is filling no more (storage/format/meta_codec.h, kMetaFilling)
-    bool empty() const { return rows.empty() && !actor && !cuts && stale.empty() && !filled; }
+    bool empty() const { return rows.empty() && !actor && !cuts && !moves && stale.empty() && !filled; }
   };
   // Starts to make a batch durable. It ends, well or badly, as a Committed input of the lane. One at a time.
   virtual void Commit(Batch batch) = 0;

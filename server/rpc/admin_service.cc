@@ -9,6 +9,7 @@
 #include "ring/ownership.h"
 #include "ring/replica_ranges.h"
 #include "server/core/coordinator_ops.h"
+#include "server/core/plan.h"
 #include "server/rpc/convert_control.h"
 #include "server/rpc/convert_kv.h"
 #include "server/rpc/kv_service.h"
@@ -21,13 +22,9 @@ namespace {
 
 constexpr Micros kChangeTimeout = Seconds(4);
 
-absl::Status NotFormed() {
-  return absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others");
-}
-
-// All members are up, know the same layout, and found all that they share equal.
+// No data moves, and all members are up, know the same layout, and found all that they share equal.
 bool Converged(const v1::Topology& topology) {
-  if (topology.layout_epoch() == 0) return false;
+  if (topology.layout_epoch() == 0 || topology.active_layouts() != 1) return false;
   for (const v1::Node& node : topology.nodes()) {
     if (!node.member()) continue;
     if (node.state() != v1::Node::UP || node.facts().layout_epoch() != topology.layout_epoch()) return false;
@@ -76,9 +73,9 @@ grpc::ServerUnaryReactor* AdminService::ClusterStatus(grpc::CallbackServerContex
                                                       const v1::ClusterStatusRequest*,
                                                       v1::ClusterStatusReply* reply) {
   FillTopology(backend_, *reply->mutable_topology());
-  reply->set_converged(Converged(reply->topology()));
-  FillStableCut(backend_, *reply->mutable_stable_cut());
   const std::shared_ptr<const View> view = backend_.state.view();
+  reply->set_converged(view != nullptr && IsFinished(view->layout) && Converged(reply->topology()));
+  FillStableCut(backend_, *reply->mutable_stable_cut());
   if (view == nullptr) return Finished(context, absl::OkStatus());
   const KeyspaceSpec* keyspace = view->Keyspace("default");
   for (const Share& share : SharesOf(view->ring, static_cast<size_t>(keyspace ? keyspace->n : 1))) {

@@ -32,6 +32,18 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* DropKeyspace(grpc::CallbackServerContext* context,
                                          const v1::DropKeyspaceRequest* request,
                                          v1::KeyspaceReply* reply) override;
+  // admin_service_moves.cc
+  grpc::ServerUnaryReactor* Plan(grpc::CallbackServerContext* context, const v1::PlanRequest* request,
+                                 v1::PlanReply* reply) override;
+  grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context, const v1::ApplyRequest* request,
+                                  v1::ApplyReply* reply) override;
+  grpc::ServerUnaryReactor* AbortMove(grpc::CallbackServerContext* context,
+                                      const v1::AbortMoveRequest* request, v1::ApplyReply* reply) override;
+  grpc::ServerUnaryReactor* Moves(grpc::CallbackServerContext* context, const v1::MovesRequest* request,
+                                  v1::MovesReply* reply) override;
+  grpc::ServerUnaryReactor* ControlMoves(grpc::CallbackServerContext* context,
+                                         const v1::ControlMovesRequest* request,
+                                         v1::ControlMovesReply* reply) override;
   grpc::ServerUnaryReactor* Digests(grpc::CallbackServerContext* context, const v1::DigestsRequest* request,
                                     v1::DigestsReply* reply) override;
   grpc::ServerUnaryReactor* Repair(grpc::CallbackServerContext* context, const v1::RepairRequest* request,
@@ -48,6 +60,8 @@ class AdminService : public v1::Admin::CallbackService {
                                       v1::NodeStatsReply* reply) override;
 
  private:
+  grpc::ServerUnaryReactor* ChangeMembers(grpc::CallbackServerContext* context, LayoutChange::What what,
+                                          v1::ApplyReply* reply);
   template <typename What>
   grpc::ServerUnaryReactor* Change(grpc::CallbackServerContext* context, What what, std::string keyspace,
                                    v1::KeyspaceReply* reply);

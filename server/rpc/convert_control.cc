@@ -1,8 +1,10 @@
 // Between the membership messages on the wire and their values.
 #include "server/rpc/convert_control.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/rpc/convert_kv.h"
 
@@ -27,6 +29,10 @@ void FromBallot(const Ballot& from, v1::Ballot& to) {
 NodeInfoValue ToInfo(const v1::NodeInfo& from) {
   std::map<NodeId, uint64_t> hints_for;
   for (const auto& [node, hints] : from.facts().hints_for()) hints_for[NodeId{node}] = hints;
+  std::map<uint32_t, RowTotals> rows;
+  for (const v1::KeyspaceRows& each : from.facts().rows()) {
+    rows[each.keyspace()] = {.rows = each.rows(), .bytes = each.bytes()};
+  }
   return {.id = NodeId{from.id()},
           .address = from.address(),
           .peer_address = from.peer_address(),
@@ -36,6 +42,7 @@ NodeInfoValue ToInfo(const v1::NodeInfo& from) {
           .heartbeat = from.heartbeat(),
           .facts = {.keys = from.facts().keys(),
                     .bytes = from.facts().bytes(),
+                    .rows = std::move(rows),
                     .hints_for = std::move(hints_for),
                     .collectible = from.facts().collectible(),
                     .unequal_ranges = from.facts().unequal_ranges(),
@@ -59,7 +66,9 @@ absl::StatusOr<Layout> ToLayout(const v1::Layout& from) {
   Layout layout = {.cluster_id = from.cluster_id(),
                    .epoch = from.epoch(),
                    .base_digest = from.base_digest(),
-                   .keyspace_ids_used = from.keyspace_ids_used()};
+                   .keyspace_ids_used = from.keyspace_ids_used(),
+                   .fence = from.fence(),
+                   .abort = from.abort()};
   for (const v1::LayoutMember& member : from.members()) {
     Member to = {.id = NodeId{member.id()}, .zone = member.zone(), .weight = member.weight()};
     to.tokens.reserve(static_cast<size_t>(member.tokens_size()));
@@ -72,6 +81,8 @@ absl::StatusOr<Layout> ToLayout(const v1::Layout& from) {
     layout.keyspaces.push_back(*std::move(to));
   }
   for (const uint64_t voter : from.voters()) layout.voters.push_back(NodeId{voter});
+  for (const uint64_t node : from.lost()) layout.lost.push_back(NodeId{node});
+  for (const uint64_t node : from.removed()) layout.removed.push_back(NodeId{node});
   return layout;
 }
 
@@ -89,6 +100,30 @@ void FromLayout(const Layout& from, v1::Layout& to) {
   }
   for (const KeyspaceSpec& keyspace : from.keyspaces) FromKeyspace(keyspace, *to.add_keyspaces());
   for (const NodeId voter : from.voters) to.add_voters(voter.value);
+  to.set_fence(from.fence);
+  to.set_abort(from.abort);
+  for (const NodeId node : from.lost) to.add_lost(node.value);
+  for (const NodeId node : from.removed) to.add_removed(node.value);
+}
+
+// Unknown steps are of a version that comes later: the highest that this one knows is true of them, too.
+std::vector<control::MemberStep> ToSteps(const google::protobuf::RepeatedPtrField<v1::Step>& from) {
+  std::vector<control::MemberStep> steps;
+  steps.reserve(static_cast<size_t>(from.size()));
+  for (const v1::Step& each : from) {
+    const auto step = std::min<uint32_t>(each.step(), static_cast<uint32_t>(MoveStep::kDone));
+    steps.push_back({NodeId{each.node()}, static_cast<MoveStep>(step)});
+  }
+  return steps;
+}
+
+void FromSteps(const std::vector<control::MemberStep>& from,
+               google::protobuf::RepeatedPtrField<v1::Step>& to) {
+  for (const control::MemberStep& each : from) {
+    v1::Step& out = *to.Add();
+    out.set_node(each.node.value);
+    out.set_step(static_cast<uint32_t>(each.step));
+  }
 }
 
 // The fields that all of Paxos' messages share.
@@ -112,7 +147,8 @@ control::Hello ToHello(const v1::Hello& from) {
   control::Hello hello = {.bootstrap_expect = static_cast<int>(from.bootstrap_expect()),
                           .layout_epoch = from.layout_epoch(),
                           .layout_digest = from.layout_digest(),
-                          .answer_wanted = from.answer_wanted()};
+                          .answer_wanted = from.answer_wanted(),
+                          .steps = ToSteps(from.steps())};
   for (const v1::NodeInfo& info : from.known()) hello.known.push_back(ToInfo(info));
   hello.beats.reserve(static_cast<size_t>(from.beats_size()));
   for (const v1::Beat& beat : from.beats()) {
@@ -162,7 +198,13 @@ absl::StatusOr<control::Body> ToBody(const v1::ControlMessage& from) {
     case M::kLayout: {
       absl::StatusOr<Layout> layout = ToLayout(from.layout().layout());
       if (!layout.ok()) return layout.status();
-      return control::LayoutPush{*std::move(layout)};
+      control::LayoutPush push = {.layout = *std::move(layout), .steps = ToSteps(from.layout().steps())};
+      if (from.layout().has_other()) {
+        absl::StatusOr<Layout> other = ToLayout(from.layout().other());
+        if (!other.ok()) return other.status();
+        push.other = *std::move(other);
+      }
+      return push;
     }
     case M::kLayoutWanted:
       return control::LayoutWanted{};
@@ -181,6 +223,7 @@ struct ToWire {
     hello.set_layout_epoch(from.layout_epoch);
     hello.set_layout_digest(from.layout_digest);
     hello.set_answer_wanted(from.answer_wanted);
+    FromSteps(from.steps, *hello.mutable_steps());
     for (const NodeInfoValue& info : from.known) FromInfo(info, *hello.add_known());
     for (const control::Beat& beat : from.beats) {
       v1::Beat& out = *hello.add_beats();
@@ -214,7 +257,10 @@ struct ToWire {
     FromBallot(from.highest, *accepted.mutable_highest());
   }
   void operator()(const control::LayoutPush& from) const {
-    FromLayout(from.layout, *to.mutable_layout()->mutable_layout());
+    v1::LayoutPush& push = *to.mutable_layout();
+    FromLayout(from.layout, *push.mutable_layout());
+    if (from.other) FromLayout(*from.other, *push.mutable_other());
+    FromSteps(from.steps, *push.mutable_steps());
   }
   void operator()(const control::LayoutWanted&) const { to.mutable_layout_wanted(); }
 };
@@ -276,6 +322,12 @@ void FromKeyspace(const KeyspaceSpec& from, v1::Keyspace& to) {
 void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {
   to.set_keys(from.keys);
   to.set_bytes(from.bytes);
+  for (const auto& [keyspace, totals] : from.rows) {
+    v1::KeyspaceRows& each = *to.add_rows();
+    each.set_keyspace(keyspace);
+    each.set_rows(totals.rows);
+    each.set_bytes(totals.bytes);
+  }
   uint64_t held = 0;
   for (const auto& [node, hints] : from.hints_for) {
     (*to.mutable_hints_for())[node.value] = hints;

@@ -61,7 +61,9 @@ absl::StatusOr<peer::Forward> ToForward(v1::ForwardCall&& from) {
 
 absl::StatusOr<peer::FetchPageReply> ToPageReply(v1::FetchPageReply&& from) {
   peer::FetchPageReply reply = {.code = static_cast<absl::StatusCode>(from.code()),
-                                .complete = from.complete()};
+                                .complete = from.complete(),
+                                .skipped = from.skipped(),
+                                .cut = from.cut()};
   if (absl::Status status = ToRows(*from.mutable_rows(), reply.rows); !status.ok()) return status;
   return reply;
 }
@@ -88,6 +90,7 @@ absl::StatusOr<peer::CompareRows> ToCompareRows(v1::CompareRows&& from) {
   peer::CompareRows to = {std::move(*from.mutable_after()), std::move(*from.mutable_end())};
   if (!GoodSpan(to.after, to.end)) return Refused("rows to compare end before they begin");
   if (static_cast<size_t>(from.rows_size()) > ScanCall::kRowsMax) return Refused("too many rows to compare");
+  to.give_only = from.give_only();
   to.rows.reserve(static_cast<size_t>(from.rows_size()));
   for (v1::RowDigest& row : *from.mutable_rows()) {
     const std::string& last = to.rows.empty() ? to.after : to.rows.back().row_key;
@@ -123,6 +126,7 @@ struct ToWire {
     v1::CompareRows& question = *to.mutable_compare_rows();
     question.set_after(std::move(from.after));
     question.set_end(std::move(from.end));
+    question.set_give_only(from.give_only);
     for (peer::RowDigest& row : from.rows) {
       v1::RowDigest& out = *question.add_rows();
       out.set_row_key(std::move(row.row_key));
@@ -188,11 +192,14 @@ struct ToWire {
     page.set_end(std::move(from.end));
     page.set_rows_max(from.rows_max);
     page.set_bytes_max(from.bytes_max);
+    page.set_move(from.move);
   }
   void operator()(peer::FetchPageReply& from) const {
     v1::FetchPageReply& reply = *to.mutable_fetch_page_reply();
     reply.set_code(static_cast<uint32_t>(from.code));
     reply.set_complete(from.complete);
+    reply.set_skipped(from.skipped);
+    reply.set_cut(from.cut);
     FromRows(from.rows, *reply.mutable_rows());
   }
 };
@@ -241,8 +248,12 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     case v1::PeerMessage::kFetchPage: {
       v1::FetchPage& page = *from.mutable_fetch_page();
       if (!GoodSpan(page.after(), page.end())) return Refused("a page ends before it begins");
-      message.body = peer::FetchPage{std::move(*page.mutable_after()), std::move(*page.mutable_end()),
-                                     page.rows_max(), page.bytes_max()};
+      message.body = peer::FetchPage{std::move(*page.mutable_after()),
+                                     std::move(*page.mutable_end()),
+                                     page.rows_max(),
+                                     page.bytes_max(),
+                                     /*skip_damage=*/page.move(),
+                                     page.move()};
       return message;
     }
     case v1::PeerMessage::kFetchPageReply: {
@@ -306,6 +317,10 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
 void FromMessage(Message&& from, v1::PeerMessage& to) {
   to.set_op(from.op);
   std::visit(ToWire{to}, from.body);
+}
+
+LayoutMark LayoutOf(const v1::Frame& frame) {
+  return {frame.layout_epoch(), frame.fence(), frame.reads_other()};
 }
 
 size_t WireBytes(const Message& message) {

@@ -13,6 +13,9 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from);
 // Takes the bytes out of `from`; records, which others share, are copied.
 void FromMessage(Message&& from, v1::PeerMessage& to);
 
+// What the sender of a frame works by.
+LayoutMark LayoutOf(const v1::Frame& frame);
+
 // About how many bytes a message has on the wire.
 size_t WireBytes(const Message& message);
 

@@ -15,23 +15,25 @@ std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, std::function<void()> change
   link->stub_->async()->Link(&link->context_, link.get());
   link->AddHold();  // writes start outside of reactions
   absl::MutexLock lock(&link->mutex_);
-  link->outgoing_.push_back({link->NewFrame(0)});
+  link->outgoing_.push_back({link->NewFrame({})});
   link->WriteNext();
   link->StartRead(&link->welcome_);
   link->StartCall();
   return link;
 }
 
-v1::Frame PeerLink::NewFrame(uint64_t layout_epoch) const {
+v1::Frame PeerLink::NewFrame(LayoutMark layout) const {
   v1::Frame frame;
   frame.set_cluster_id(ends_.cluster_id);
   frame.set_from(ends_.self.value);
-  frame.set_layout_epoch(layout_epoch);
+  frame.set_layout_epoch(layout.epoch);
+  frame.set_fence(layout.fence);
+  frame.set_reads_other(layout.reads_other);
   frame.set_format(kPeerFormat);
   return frame;
 }
 
-void PeerLink::Send(uint64_t layout_epoch, std::vector<Message> batch) {
+void PeerLink::Send(LayoutMark layout, std::vector<Message> batch) {
   absl::MutexLock lock(&mutex_);
   if (!held_ || !up() || waiting_bytes_ > kWaitingBytesMax) {
     counters_.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
@@ -42,8 +44,8 @@ void PeerLink::Send(uint64_t layout_epoch, std::vector<Message> batch) {
     const size_t bytes = WireBytes(message);
     const bool being_written = outgoing_.size() == 1 && writing_;
     if (outgoing_.empty() || being_written || outgoing_.back().bytes + bytes > kFrameBytesMax ||
-        outgoing_.back().frame.layout_epoch() != layout_epoch) {
-      outgoing_.push_back({NewFrame(layout_epoch)});
+        LayoutOf(outgoing_.back().frame) != layout) {
+      outgoing_.push_back({NewFrame(layout)});
     }
     outgoing_.back().bytes += bytes;
     waiting_bytes_ += bytes;

@@ -34,7 +34,7 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
                                         const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   // Dropped, and counted, while the link is not up or when too much waits already.
-  void Send(uint64_t layout_epoch, std::vector<Message> batch);
+  void Send(LayoutMark layout, std::vector<Message> batch);
 
   bool up() const { return up_.load(std::memory_order_acquire); }
   bool ended() const { return ended_.HasBeenNotified(); }
@@ -53,7 +53,7 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
 
   PeerLink(Ends ends, std::function<void()> changed, RpcCounters& counters)
       : ends_(std::move(ends)), changed_(std::move(changed)), counters_(counters) {}
-  v1::Frame NewFrame(uint64_t layout_epoch) const;
+  v1::Frame NewFrame(LayoutMark layout) const;
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

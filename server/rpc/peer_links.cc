@@ -19,6 +19,10 @@ Micros RetryAfter(int failures) {
 
 }  // namespace
 
+bool MayLink(const Layouts& layouts, NodeId node) {
+  return layouts.HasMember(node) || std::ranges::binary_search(layouts.view->layout.removed, node);
+}
+
 PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
                      std::shared_ptr<grpc::ChannelCredentials> credentials)
     : self_(self),
@@ -28,39 +32,37 @@ PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters&
       counters_(counters),
       credentials_(std::move(credentials)) {}
 
-std::vector<std::string> PeerLinks::Update(const View& view, const ClusterState::Known& known,
+std::vector<std::string> PeerLinks::Update(const Layouts& layouts, const ClusterState::Known& known,
                                            const std::vector<NodeId>& suspects) {
   const Micros now = clock_.Read().steady;
   std::vector<std::string> log;
   absl::MutexLock lock(&mutex_);
   if (stopped_) return log;
-  cluster_id_ = view.layout.cluster_id;
+  cluster_id_ = layouts.view->layout.cluster_id;
   std::erase_if(ending_, [](const auto& link) { return link->ended(); });
-  for (const Member& member : view.layout.members) {
-    const auto info = known.find(member.id);
-    if (member.id == self_ || info == known.end() || info->second.peer_address.empty()) continue;
-    Peer& peer = PeerOf(member.id);
-    if (peer.link != nullptr && peer.address != info->second.peer_address) peer.link->Cancel();  // it moved
+  for (const auto& [id, info] : known) {
+    if (id == self_ || !MayLink(layouts, id) || info.peer_address.empty()) continue;
+    Peer& peer = PeerOf(id);
+    if (peer.link != nullptr && peer.address != info.peer_address) peer.link->Cancel();  // it moved
     if (peer.link != nullptr && peer.link->up()) peer.failures = 0;
     if (peer.link != nullptr && peer.link->ended()) {
       peer.link = nullptr;
       peer.retry_at = now + RetryAfter(peer.failures++);
     }
-    peer.address = info->second.peer_address;
-    if (peer.link == nullptr && now >= peer.retry_at) OpenLink(member.id, peer);
-    peer.suspected = std::ranges::binary_search(suspects, member.id);
-    TellLane(member.id, peer);
-    if (std::exchange(peer.logged, peer.state) != peer.state) log.push_back(Sentence(member.id, peer));
+    peer.address = info.peer_address;
+    if (peer.link == nullptr && now >= peer.retry_at) OpenLink(id, peer);
+    peer.suspected = std::ranges::binary_search(suspects, id);
+    TellLane(id, peer);
+    if (std::exchange(peer.logged, peer.state) != peer.state) log.push_back(Sentence(id, peer));
   }
-  for (auto it = peers_.begin(); it != peers_.end();) {
-    const auto next = std::next(it);
-    if (view.ring.IndexOf(it->first) < 0) {
-      End(std::move(it->second.link));
-      TellLane(it->first, it->second);
-      peers_.erase(it);
-    }
-    it = next;
-  }
+  absl::erase_if(peers_, [&](auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    auto& [id, peer] = entry;
+    if (layouts.HasMember(id) || (MayLink(layouts, id) && known.contains(id))) return false;
+    End(std::move(peer.link));
+    TellLane(id, peer);
+    peer.address.clear();
+    return peer.incoming == 0;  // its own link to this node is counted until it ends
+  });
   return log;
 }
 
@@ -125,7 +127,7 @@ void PeerLinks::End(std::shared_ptr<PeerLink> link) {
   ending_.push_back(std::move(link));
 }
 
-void PeerLinks::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+void PeerLinks::Send(NodeId to, LayoutMark layout, std::vector<Message> batch) {
   std::shared_ptr<PeerLink> link;
   {
     absl::MutexLock lock(&mutex_);
@@ -133,7 +135,7 @@ void PeerLinks::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batc
     if (peer != peers_.end()) link = peer->second.link;
   }
   if (link != nullptr) {
-    link->Send(layout_epoch, std::move(batch));
+    link->Send(layout, std::move(batch));
   } else {
     counters_.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
   }
@@ -149,8 +151,8 @@ Liveness PeerLinks::LivenessOf(NodeId node) const {
 
 size_t PeerLinks::Count(Liveness::State state) const {
   absl::MutexLock lock(&mutex_);
-  return static_cast<size_t>(
-      std::ranges::count_if(peers_, [&](const auto& peer) { return peer.second.state == state; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      peers_, [&](const auto& peer) { return peer.second.state == state && !peer.second.address.empty(); }));
 }
 
 void PeerLinks::Stop() {

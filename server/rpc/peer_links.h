@@ -1,4 +1,5 @@
-// Peer links: one stream to every other member, over which this node tells it everything about data.
+// Peer links: one stream to every other member of the active layouts, and to those that have left and still
+// have something to hand over, over which this node tells it everything about data.
 //
 // Here it is decided, and here alone, who is asked anything: a peer is up while this node's link to it is
 // (from its welcome until the stream breaks), and so is its link to this node, over which its answers come,
@@ -24,6 +25,9 @@ namespace gyre {
 
 class PeerLink;
 
+// Whether that node may be linked, if it is known. REQUIRES: layouts.view.
+bool MayLink(const Layouts& layouts, NodeId node);
+
 class PeerLinks {
  public:
   PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
@@ -33,14 +37,14 @@ class PeerLinks {
   // Who the members are, where they live and (sorted by id) who of them is suspected: opens, re-opens and
   // closes links. Called some times a second, and on changes. Returns sentences for the log: whose state is
   // another one than at the last call.
-  std::vector<std::string> Update(const View& view, const ClusterState::Known& known,
+  std::vector<std::string> Update(const Layouts& layouts, const ClusterState::Known& known,
                                   const std::vector<NodeId>& suspects);
 
   // A peer's link to this node was opened or ended. One that opens shows that the peer is there: this node's
   // own link to it is opened at once.
   void Incoming(NodeId from, bool open);
 
-  void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch);
+  void Send(NodeId to, LayoutMark layout, std::vector<Message> batch);
   Liveness LivenessOf(NodeId node) const;
   size_t Count(Liveness::State state) const;  // of the other members
 

@@ -7,6 +7,7 @@
 #include "server/rpc/convert_control.h"
 #include "server/rpc/convert_peer.h"
 #include "server/rpc/peer_link.h"
+#include "server/rpc/peer_links.h"
 #include "server/rpc/status.h"
 
 namespace gyre {
@@ -57,7 +58,8 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
 
   // Who speaks, and whether it may.
   absl::Status Introduce() {
-    const std::shared_ptr<const View> view = backend_.state.view();
+    const Layouts layouts = backend_.state.layouts();
+    const std::shared_ptr<const View>& view = layouts.view;
     const NodeId from{frame_.from()};
     if (view == nullptr) return absl::UnavailableError("this node has not joined a cluster yet");
     if (frame_.cluster_id() != view->layout.cluster_id) {
@@ -67,7 +69,10 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
       return absl::FailedPreconditionError("the peer speaks format " + std::to_string(frame_.format()) +
                                            ", this node speaks " + std::to_string(kPeerFormat));
     }
-    if (view->ring.IndexOf(from) < 0 || from == backend_.self) {
+    // One that has left is heard while it hands over what is left with it.
+    const bool member = layouts.HasMember(from);
+    const bool leaver = !member && MayLink(layouts, from) && backend_.state.known()->contains(from);
+    if ((!member && !leaver) || from == backend_.self) {
       return absl::FailedPreconditionError("node " + ToString(from) + " is no other member of this cluster");
     }
     from_ = from;
@@ -82,7 +87,7 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
     for (v1::PeerMessage& wire : *frame_.mutable_messages()) {
       absl::StatusOr<Message> message = ToMessage(std::move(wire));
       if (message.ok()) {
-        inputs.push_back(FromPeer{from_, frame_.layout_epoch(), *std::move(message)});
+        inputs.push_back(FromPeer{from_, LayoutOf(frame_), *std::move(message)});
       } else {
         backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
       }

@@ -25,6 +25,10 @@ inline grpc::Status ToGrpc(const absl::Status& status) {
           BoundedMessage({status.message().data(), status.message().size()})};
 }
 
+inline absl::Status NotFormed() {
+  return absl::UnavailableError("this node has not joined a cluster yet: it still looks for the others");
+}
+
 // Ends a unary call with a status.
 inline grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
