@@ -2,12 +2,10 @@
 #include "client/admin.h"
 
 #include <algorithm>
-#include <grpcpp/grpcpp.h>
 #include <utility>
 
+#include "client/admin_stubs.h"
 #include "client/wire.h"
-#include "proto/admin.grpc.pb.h"
-#include "proto/kv.grpc.pb.h"
 #include "ring/token.h"
 
 namespace gyre {
@@ -18,10 +16,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kReachMax{1000};
 constexpr int kMessageBytesMax = 16 << 20;
-
-absl::Status StatusOf(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
 
 std::string StateName(v1::Node::State state) {
   if (state == v1::Node::UP) return "up";
@@ -36,6 +30,7 @@ NodeStatus NodeOf(const v1::Node& wire) {
           .state = StateName(wire.state()),
           .state_ms = wire.state_ms(),
           .member = wire.member(),
+          .step = wire.step(),
           .tokens = {wire.tokens().begin(), wire.tokens().end()},
           .keys = wire.facts().keys(),
           .bytes = wire.facts().bytes(),
@@ -80,25 +75,6 @@ KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
 }
 
 }  // namespace
-
-struct AdminClient::Stubs {
-  std::unique_ptr<v1::Kv::Stub> kv;
-  std::unique_ptr<v1::Admin::Stub> admin;
-  std::chrono::system_clock::time_point deadline;
-
-  // One call: `method` of the admin stub.
-  template <typename Request, typename Reply>
-  absl::StatusOr<Reply> Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                                     Reply*),
-                             const Request& request) {
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
-    Reply reply;
-    const grpc::Status status = (admin.get()->*method)(&context, request, &reply);
-    if (!status.ok()) return StatusOf(status);
-    return reply;
-  }
-};
 
 AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout)
     : endpoints_(std::move(endpoints)), timeout_(timeout) {}

@@ -26,7 +26,8 @@ struct NodeStatus {
   uint32_t weight = 0;
   std::string state;      // "up", "suspect" or "down", as the asked node sees it
   uint64_t state_ms = 0;  // for how long it has been up, or has not been
-  bool member = false;
+  bool member = false;    // while data moves also one that leaves
+  std::string step;       // while data moves, how far it is: "none", "ack", "sync", "sync-ack" or "done"
   std::vector<uint64_t> tokens;
   double owned = 0;       // fraction of the ring
   double replicated = 0;  // fraction of the default keyspace's rows
@@ -62,7 +63,7 @@ struct ClusterInfo {
   uint64_t cluster_id = 0;  // 0: not formed yet
   uint64_t layout_epoch = 0;
   std::string layout_digest;
-  uint32_t active_layouts = 0;
+  uint32_t active_layouts = 0;  // 2 while data moves
   std::string answered_by;
   std::vector<NodeStatus> nodes;  // ordered by id
   std::vector<KeyspaceInfo> keyspaces;
@@ -140,6 +141,88 @@ struct HolderHints {
   std::vector<HintsHeld> hints;
 };
 
+// What is to change about members and replicas. A node is named by its id, or by the beginning of it that no
+// other node has.
+struct ClusterChanges {
+  struct Replace {
+    std::string old;
+    std::string by;  // takes over its tokens
+    bool operator==(const Replace&) const = default;
+  };
+  struct Number {
+    std::string name;  // of a node, or of a keyspace
+    uint32_t number = 0;
+    bool operator==(const Number&) const = default;
+  };
+  struct Zone {
+    std::string node;
+    std::string zone;
+    bool operator==(const Zone&) const = default;
+  };
+  std::vector<std::string> add;  // announced nodes; zone and weight are what they say of themselves
+  std::vector<std::string> remove;
+  std::vector<Replace> replace;
+  std::vector<Number> weight;
+  std::vector<Zone> zone;
+  std::vector<Number> tokens;
+  std::vector<Number> keyspace_n;  // replicas of each key
+  bool operator==(const ClusterChanges&) const = default;
+};
+struct PlannedMove {
+  std::string from;
+  std::string to;
+  uint64_t ranges = 0;
+  uint64_t keys = 0;   // estimates
+  uint64_t bytes = 0;  // of keys and records, as they travel
+  bool operator==(const PlannedMove&) const = default;
+};
+// The largest share of a node over the one that its weight asks for; 1 is even.
+struct ShareBalance {
+  double owned = 0;
+  double replicated = 0;
+  bool operator==(const ShareBalance&) const = default;
+};
+struct ClusterPlan {
+  uint64_t base_epoch = 0;  // the layout it is for
+  uint64_t base_digest = 0;
+  uint64_t hash = 0;
+  ClusterChanges changes;  // with whole ids
+  std::vector<PlannedMove> moves;
+  ShareBalance before;
+  ShareBalance after;
+  std::vector<std::string> warnings;
+  std::vector<std::string> loss;  // what may be lost; if there is any it can only be applied by force
+  bool operator==(const ClusterPlan&) const = default;
+};
+
+// A range that one node fetches.
+struct RangeMove {
+  std::string from;
+  std::string to;
+  std::string keyspace;
+  uint64_t begin = 0;  // tokens in (begin, end]; begin == end: the whole ring
+  uint64_t end = 0;
+  uint64_t keys_done = 0;
+  uint64_t keys_total = 0;  // an estimate, until it is done
+  uint64_t bytes_done = 0;
+  std::optional<double> eta_seconds;  // at the rate that is set; unset: not known
+  std::string state;                  // "waiting", "running", "paused" or "done"
+};
+struct NodeMoves {
+  std::string node;
+  uint64_t layout_epoch = 0;      // the newest that the node knows
+  uint32_t active_layouts = 0;    // 2 while data moves
+  bool going_back = false;        // the newest layout aborts the movement before
+  bool finished = false;          // no data moves, and all members are voters: they may be changed again
+  bool paused = false;            // this node
+  uint64_t bytes_per_second = 0;  // that it fetches at most
+  std::vector<RangeMove> moves;
+};
+struct MovesControl {
+  std::optional<bool> paused;  // unset: unchanged
+  std::optional<uint64_t> bytes_per_second;
+};
+
 class AdminClient {
  public:
   // The first of `endpoints` (HOST:PORT) that answers is asked.
@@ -152,7 +235,19 @@ class AdminClient {
   absl::StatusOr<KeyspaceResult> SetKeyspace(const KeyspaceChange& change);
   absl::StatusOr<KeyspaceResult> DropKeyspace(const std::string& name);
 
+  // Changes nothing.
+  absl::StatusOr<ClusterPlan> Plan(const ClusterChanges& changes);
+  // Makes a planned change, if it still is what the asked node computes; `force`: although keys may be lost.
+  // Returns the epoch of the new layout; then data moves. To apply once more what is applied changes nothing.
+  // FAILED_PRECONDITION: the layout changed since, data still moves, or keys may be lost. UNAVAILABLE:
+  // nothing was changed. UNKNOWN: it may yet be.
+  absl::StatusOr<uint64_t> Apply(const ClusterPlan& plan, bool force);
+  // Back to the placement before the movement under way; returns the epoch of the new layout.
+  absl::StatusOr<uint64_t> AbortMove();
+
   // The following concern the asked node alone: give its address as the only endpoint.
+  absl::StatusOr<NodeMoves> Moves();
+  absl::Status ControlMoves(const MovesControl& control);
   absl::StatusOr<std::vector<RangeDigest>> Digests(const std::string& keyspace);
   enum class Repairing { kLook, kStart, kStartAndWait };
   absl::StatusOr<RepairTotals> Repair(Repairing what);

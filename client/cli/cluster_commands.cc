@@ -19,40 +19,26 @@ std::string Percent(double fraction) {
   return text.data();
 }
 
-// Columns as wide as their widest cell.
-void PrintTable(const Session& session, const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    session.Print(line);
-  }
-}
-
 Json NodeJson(const NodeStatus& node) {
-  return {{"id", node.id},
-          {"address", node.address},
-          {"zone", node.zone},
-          {"weight", node.weight},
-          {"state", node.state},
-          {"state_ms", node.state_ms},
-          {"member", node.member},
-          {"tokens", node.tokens.size()},
-          {"owned", node.owned},
-          {"replicated", node.replicated},
-          {"keys", node.keys},
-          {"bytes", node.bytes},
-          {"filling", node.filling},
-          {"collectible", node.collectible},
-          {"hints_held", node.hints_held},
-          {"hints_owed", node.hints_owed},
-          {"version", node.version}};
+  Json json = {{"id", node.id},
+               {"address", node.address},
+               {"zone", node.zone},
+               {"weight", node.weight},
+               {"state", node.state},
+               {"state_ms", node.state_ms},
+               {"member", node.member},
+               {"tokens", node.tokens.size()},
+               {"owned", node.owned},
+               {"replicated", node.replicated},
+               {"keys", node.keys},
+               {"bytes", node.bytes},
+               {"filling", node.filling},
+               {"collectible", node.collectible},
+               {"hints_held", node.hints_held},
+               {"hints_owed", node.hints_owed},
+               {"version", node.version}};
+  if (!node.step.empty()) json["step"] = node.step;
+  return json;
 }
 
 Json StableCutJson(const StableCutInfo& cut) {
@@ -71,10 +57,11 @@ void PrintStableCut(Session& session, const StableCutInfo& cut) {
   session.Print(text);
 }
 
-// "up", "up, filling", "down 12s".
+// "up", "up, filling", "down 12s", "up, step sync".
 std::string StateText(const NodeStatus& node) {
   std::string text = node.state;
   if (node.member && node.state != "up") text += " " + std::to_string(node.state_ms / 1000) + "s";
+  if (!node.step.empty()) text += ", step " + node.step;
   return node.filling ? text + ", filling" : text;
 }
 
@@ -93,16 +80,17 @@ void Status(Session& session) {
   }
   session.Print("cluster " + (info->cluster_id == 0 ? "not formed yet" : ToHex(info->cluster_id)) +
                 "  layout " + std::to_string(info->layout_epoch) + "  " +
+                (info->active_layouts > 1 ? "its data moves  " : "") +
                 (info->converged ? "converged" : "not converged"));
-  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED",
-                                                 "KEYS", "COLLECTIBLE", "BYTES", "HINTS HELD", "OWED"}};
+  Table rows = {{"NODE", "ADDRESS", "ZONE", "STATE", "TOKENS", "OWNED", "KEYS", "COLLECTIBLE", "BYTES",
+                 "HINTS HELD", "OWED"}};
   for (const NodeStatus& node : info->nodes) {
     rows.push_back({node.id, node.address, node.zone.empty() ? "-" : node.zone, StateText(node),
                     std::to_string(node.tokens.size()), Percent(node.owned), std::to_string(node.keys),
                     std::to_string(node.collectible), std::to_string(node.bytes),
                     std::to_string(node.hints_held), std::to_string(node.hints_owed)});
   }
-  PrintTable(session, rows);
+  session.Print(rows);
   PrintStableCut(session, info->stable_cut);
 }
 
@@ -124,20 +112,20 @@ void RingOf(Session& session) {
     }
     return session.Print(Json{{"layout", info->layout_epoch}, {"members", members}});
   }
-  std::vector<std::vector<std::string>> rows = {{"NODE", "ADDRESS", "TOKENS", "OWNED", ""}};
+  Table rows = {{"NODE", "ADDRESS", "TOKENS", "OWNED", ""}};
   for (const NodeStatus& node : info->nodes) {
     if (!node.member) continue;
     rows.push_back({node.id, node.address, std::to_string(node.tokens.size()), Percent(node.owned),
                     std::string(static_cast<size_t>(node.owned * kBarCharacters + .5), '#')});
   }
-  PrintTable(session, rows);
+  session.Print(rows);
 }
 
 void Digests(Session& session) {
   const auto info = session.Admin().ClusterStatus();
   if (!info.ok()) return session.Fail(info.status(), Effect::kRead);
   Json all = Json::array();
-  std::vector<std::vector<std::string>> rows = {{"NODE", "KEYSPACE", "RANGE", "SUM"}};
+  Table rows = {{"NODE", "KEYSPACE", "RANGE", "SUM"}};
   for (const NodeStatus& node : info->nodes) {
     if (!node.member) continue;
     const auto digests = AdminClient({node.address}, session.timeout).Digests("");
@@ -155,7 +143,7 @@ void Digests(Session& session) {
     }
   }
   if (session.json) return session.Print(all);
-  PrintTable(session, rows);
+  session.Print(rows);
 }
 
 // The sums over all members. Each compares with those above it, so that all of them must be asked.
@@ -195,10 +183,10 @@ void Repair(Session& session, bool wait) {
                      {"bytes_sent", after->bytes_sent - before->bytes_sent},
                      {"hash_bytes", after->hash_bytes - before->hash_bytes}};
   if (session.json) return session.Print(done);
-  if (!wait) return PrintTable(session, {{"repair has begun; --wait shows what it did"}});
-  std::vector<std::vector<std::string>> rows;
+  if (!wait) return session.Print(std::string("repair has begun; --wait shows what it did"));
+  Table rows;
   for (const auto& [name, value] : done.items()) rows.push_back({name, value.dump()});
-  PrintTable(session, rows);
+  session.Print(rows);
 }
 
 // What each member that can be reached holds for others. What one that is away holds is not known.
@@ -260,7 +248,7 @@ void Hints(Session& session, bool wait) {
   }
   if (!now.ok()) return session.Fail(now.status(), Effect::kRead);
   Json pairs = Json::array();
-  std::vector<std::vector<std::string>> rows = {{"HOLDER", "FOR", "HINTS", "BYTES", "DELIVERED"}};
+  Table rows = {{"HOLDER", "FOR", "HINTS", "BYTES", "DELIVERED"}};
   for (const HintsHeld& held : now->hints) {
     pairs.push_back({{"holder", held.holder},
                      {"node", held.node},
@@ -271,7 +259,7 @@ void Hints(Session& session, bool wait) {
                     std::to_string(held.delivered)});
   }
   if (session.json) return session.Print(pairs);
-  PrintTable(session, rows);
+  session.Print(rows);
 }
 
 }  // namespace
@@ -292,6 +280,8 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   const auto wait = std::make_shared<bool>(false);
   repair->add_flag("--wait", *wait, "until what differs is made equal");
   repair->callback([&session, wait] { Repair(session, *wait); });
+  AddPlanCommands(*cluster, session);
+  AddMovesCommand(*cluster, session);
 }
 
 }  // namespace gyre::cli

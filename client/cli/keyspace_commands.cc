@@ -112,9 +112,22 @@ void AddKeyspaceCommands(CLI::App& app, Session& session) {
     made.strict = flags->strict;
     Told(session, session.Admin().CreateKeyspace(made));
   });
-  CLI::App* set = keyspace->add_subcommand("set", "change what a keyspace asks for by default");
+  CLI::App* set = keyspace->add_subcommand(
+      "set",
+      "change what a keyspace asks for by default; gyre cluster plan --keyspace-n changes "
+      "N");
   add_quorums(set);
   const CLI::Option* const strict = set->get_option("--strict");
+  // Not hidden, and refused with the way to do it: data moves, so it is planned first.
+  const auto n = std::make_shared<std::string>();
+  set->add_option("--n", *n, "replicas of each key: gyre cluster plan --keyspace-n NAME=N")
+      ->check(CLI::Validator(
+          [](const std::string&) {
+            return std::string(
+                "is changed by gyre cluster plan --keyspace-n NAME=N and gyre cluster apply, as it moves "
+                "data");
+          },
+          ""));
   set->callback([&session, flags, strict] {
     Told(session, session.Admin().SetKeyspace(
                       {.name = flags->name,

@@ -1,6 +1,7 @@
 // Output and errors of commands.
 #include "client/cli/session.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
@@ -23,6 +24,21 @@ absl::StatusOr<Client> Session::Connect() const {
 void Session::Print(const Json& document) const { Write(stdout, Dump(document)); }
 
 void Session::Print(const std::string& line) const { Write(stdout, line + "\n"); }
+
+void Session::Print(const Table& rows) const {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    Print(line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+}
 
 void Session::PrintBytes(const std::string& bytes) const {
   Write(stdout, bytes);

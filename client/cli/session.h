@@ -20,6 +20,7 @@ class App;
 namespace gyre::cli {
 
 using Json = nlohmann::ordered_json;
+using Table = std::vector<std::vector<std::string>>;  // rows of as many cells
 
 // Settings are complete before a command runs. `exit_code` is what the program ends with.
 struct Session {
@@ -36,6 +37,8 @@ struct Session {
   // One document, or one line of many, on stdout.
   void Print(const Json& document) const;
   void Print(const std::string& line) const;
+  // With columns as wide as their widest cell. REQUIRES: not empty.
+  void Print(const Table& rows) const;
   // The bytes as they are; a newline only where a person reads.
   void PrintBytes(const std::string& bytes) const;
 
@@ -50,6 +53,8 @@ void AddKeyCommands(CLI::App& app, Session& session);
 void AddBulkCommands(CLI::App& app, Session& session);
 void AddBenchCommand(CLI::App& app, Session& session);
 void AddClusterCommands(CLI::App& app, Session& session);
+void AddPlanCommands(CLI::App& cluster, Session& session);  // of `gyre cluster`
+void AddMovesCommand(CLI::App& cluster, Session& session);
 void AddKeyspaceCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 
