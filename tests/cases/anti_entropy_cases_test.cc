@@ -71,7 +71,8 @@ void Load(ScriptedCluster& cluster, size_t node, int rows, const std::function<s
 
 TEST(CasesD, Case35_RoundsAfterQuiescenceRepairNothing) {
   ScriptedCluster cluster;
-  cluster.SetFilter([](size_t, size_t, const Message& message) { return !Handoff::IsOp(message.op); });
+  cluster.SetFilter(
+      [](size_t, size_t, const Message& message) { return KindOf(message.op) != OpKind::kHandoff; });
   Diverge(cluster);
   cluster.Run(Seconds(5));
   cluster.SetFilter({});
@@ -237,7 +238,8 @@ TEST(CasesD, Case43_KeysOfOneTokenAreNotMixedUp) {
   cluster.Part({2});
   cluster.Run(Millis(100));
   cluster.Put(0, {.key = kTwinA, .value = "a2"});
-  cluster.SetFilter([](size_t, size_t, const Message& message) { return !Handoff::IsOp(message.op); });
+  cluster.SetFilter(
+      [](size_t, size_t, const Message& message) { return KindOf(message.op) != OpKind::kHandoff; });
   cluster.Mend();
   cluster.Run(Millis(100));
   for (size_t node = 0; node < 3; ++node) {

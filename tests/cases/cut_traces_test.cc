@@ -152,8 +152,10 @@ void ALateRecordBringsNothingBack(const std::function<bool(const Message&)>& is_
 }
 
 TEST_F(CutTraces, Trace4_ARecordCarriesTheCutUnderWhichItWasRead) {
-  ALateRecordBringsNothingBack([](const Message& message) { return Exchange::IsOp(message.op); }, false);
-  ALateRecordBringsNothingBack([](const Message& message) { return Handoff::IsOp(message.op); }, false);
+  ALateRecordBringsNothingBack([](const Message& message) { return KindOf(message.op) == OpKind::kExchange; },
+                               false);
+  ALateRecordBringsNothingBack([](const Message& message) { return KindOf(message.op) == OpKind::kHandoff; },
+                               false);
   ALateRecordBringsNothingBack(  // the put itself
       [](const Message& message) { return !std::get<peer::StoreRow>(message.body).repair; }, false);
 }
@@ -295,7 +297,7 @@ TEST_F(CutTraces, Trace7_AFillingReplicaHoldsNoCut) {
   BackFromAFile world;
   ScriptedCluster& cluster = world.cluster;
   ASSERT_TRUE(cluster.core(1).exchange().filling());
-  EXPECT_EQ(cluster.core(1).replica().read_cut(), 0u);
+  EXPECT_EQ(cluster.core(1).replica().read_cut(""), 0u);
   cluster.Quiesce();
   ExpectGone(cluster);
   EXPECT_EQ(world.spread_to, (std::set<size_t>{1})) << "where it was dropped";
@@ -331,7 +333,7 @@ void FillAll(ScriptedCluster& cluster, const std::set<size_t>& with_row) {
   cluster.Run(Millis(100));
   for (size_t node = 0; node < 3; ++node) {
     StartOnOldFile(cluster, node, with_row.contains(node) ? old : nullptr);
-    EXPECT_EQ(cluster.core(node).replica().read_cut(), 0u);
+    EXPECT_EQ(cluster.core(node).replica().read_cut(""), 0u);
     cluster.Run(Seconds(1));
   }
   ASSERT_TRUE(cluster.RunUntil([&] {

@@ -175,14 +175,14 @@ TEST(CasesC, Case34_HintsAreReplayedAtALimitedRate) {
   size_t most = 0;
   size_t most_unconfirmed = 0;
   cluster.SetFilter([&](size_t from, size_t to, const Message& message) {
-    if (Handoff::IsOp(message.op) && std::holds_alternative<peer::StoreRow>(message.body)) {
+    if (KindOf(message.op) == OpKind::kHandoff && std::holds_alternative<peer::StoreRow>(message.body)) {
       std::deque<Micros>& times = sent[from];
       times.push_back(cluster.now());
       while (cluster.now() - times.front() >= Millis(20)) times.pop_front();
       most = std::max(most, times.size());
       most_unconfirmed = std::max(most_unconfirmed, ++unconfirmed[from]);
     }
-    if (Handoff::IsOp(message.op) && std::holds_alternative<peer::StoreReply>(message.body))
+    if (KindOf(message.op) == OpKind::kHandoff && std::holds_alternative<peer::StoreReply>(message.body))
       --unconfirmed[to];
     return true;
   });

@@ -65,7 +65,7 @@ TEST(CasesA, Case1_AHolderOfAnOldHintThatWasAwayForWeeksBringsNothingBack) {
     expect_held_back("it is away");
   }
   cluster.SetFilter([&](size_t from, size_t, const Message& message) {
-    return from != at.fallback || !Handoff::IsOp(message.op);
+    return from != at.fallback || KindOf(message.op) != OpKind::kHandoff;
   });
   cluster.Start(at.fallback);
   cluster.Run(Seconds(600));
@@ -104,7 +104,8 @@ TEST(CasesA, Case1_ACoordinatorThatWasPausedInMidRepairBringsNothingBack) {
     const Placed at(cluster);
     const size_t coordinator = is_replica ? at.c : at.fallback;
     cluster.SetFilter([&](size_t, size_t to, const Message& message) {
-      return !std::holds_alternative<peer::CompareSums>(message.body) && !Handoff::IsOp(message.op) &&
+      return !std::holds_alternative<peer::CompareSums>(message.body) &&
+             KindOf(message.op) != OpKind::kHandoff &&
              (to != at.c || !std::holds_alternative<peer::StoreRow>(message.body));
     });
     cluster.Put(at.a, {.key = "k", .value = "old"});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ring/allocator.h"
 #include "server/core/replica_set.h"
 #include "storage/format/row_key.h"
 
@@ -16,11 +17,12 @@ constexpr Micros kNoticed = Millis(40);
 
 ScriptedCluster::ScriptedCluster(Options options) : world_(1, /*tracing=*/false) {
   std::vector<FirstMember> members;
-  for (int i = 1; i <= options.nodes; ++i)
-    members.push_back({.id = NodeId{static_cast<uint64_t>(i)}, .zone = ""});
+  const int count = options.members == 0 ? options.nodes : options.members;
+  for (int i = 1; i <= count; ++i) members.push_back({.id = NodeId{static_cast<uint64_t>(i)}, .zone = ""});
   Layout layout = FirstLayout(std::move(members));
   for (KeyspaceSpec& keyspace : options.keyspaces) layout = *WithKeyspace(layout, std::move(keyspace));
   view_ = *MakeView(std::move(layout));
+  layouts_ = {.view = view_};
   sim::SimNode::Host& host = *this;
   for (int i = 1; i <= options.nodes; ++i) {
     nodes_.push_back(
@@ -51,6 +53,7 @@ bool ScriptedCluster::RunUntil(const std::function<bool()>& met, Micros patience
 
 bool ScriptedCluster::Quiet() const {
   return std::ranges::all_of(nodes_, [](const auto& each) {
+    if (!each->alive()) return true;
     const Node& node = each->lane().node();
     return node.replica().hints().empty() && node.handoff().counted() && node.exchange().unequal() == 0 &&
            !node.exchange().busy() && !node.exchange().filling();
@@ -60,10 +63,12 @@ bool ScriptedCluster::Quiet() const {
 void ScriptedCluster::Quiesce() {
   // What is held for equal was perhaps compared before the last fault: let a whole round begin and end.
   std::vector<uint64_t> rounds;
-  for (size_t i = 0; i < size(); ++i) rounds.push_back(core(i).exchange().counters().rounds + 2);
+  for (size_t i = 0; i < size(); ++i) {
+    rounds.push_back(alive(i) ? core(i).exchange().counters().rounds + 2 : 0);
+  }
   const bool quiet = RunUntil([&] {
     for (size_t i = 0; i < size(); ++i)
-      if (core(i).exchange().counters().rounds < rounds[i]) return false;
+      if (alive(i) && core(i).exchange().counters().rounds < rounds[i]) return false;
     return Quiet();
   });
   ASSERT_TRUE(quiet) << "the replicas do not become equal";
@@ -89,9 +94,11 @@ bool ScriptedCluster::RunUntilCollected() {
 void ScriptedCluster::ExpectEqualReplicas() {
   // What one has collected already the others are about to.
   uint64_t cut = 0;
-  for (size_t i = 0; i < size(); ++i) cut = std::max(cut, core(i).replica().cuts().all);
+  for (size_t i = 0; i < size(); ++i)
+    if (alive(i)) cut = std::max(cut, core(i).replica().cuts().all);
   std::map<std::string, std::vector<std::string>> rows;
   for (const auto& node : nodes_) {
+    if (view_->ring.IndexOf(node->id()) < 0) continue;
     const absl::Status status =
         node->engine().Scan(Table::kRows, {}, [&](std::string_view key, std::string_view value) {
           const RecordBytes lasts = Collected(std::make_shared<const std::string>(value), cut);
@@ -104,9 +111,98 @@ void ScriptedCluster::ExpectEqualReplicas() {
     RowKeyParts parts;
     ASSERT_TRUE(ParseRowKey(row_key, parts));
     const KeyspaceSpec& keyspace = *view_->Keyspace(parts.keyspace);
-    EXPECT_EQ(copies.size(), std::min(size(), static_cast<size_t>(keyspace.n))) << parts.key;
+    EXPECT_EQ(copies.size(), std::min(view_->layout.members.size(), static_cast<size_t>(keyspace.n)))
+        << parts.key;
     for (const std::string& copy : copies) EXPECT_EQ(copy, copies.front()) << parts.key;
   }
+}
+
+// ---- layouts
+
+Layout ScriptedCluster::WithMembers(const std::vector<size_t>& members) const {
+  Layout next = view_->layout;
+  next.members.clear();
+  for (const size_t index : members) {
+    const NodeId id{index + 1};
+    next.members.push_back({id, "", 1, HashedTokens(id, 16)});
+  }
+  return next;
+}
+
+void ScriptedCluster::BeginMove(Layout next) {
+  ASSERT_FALSE(moving());
+  next.epoch = next.fence = view_->layout.epoch + 1;
+  next.base_digest = view_->digest;
+  layouts_ = {
+      .view = *MakeView(std::move(next)), .other = view_, .reads_other = true, .stamp = layouts_.stamp + 1};
+  view_ = layouts_.view;
+  TellLayouts();
+}
+
+void ScriptedCluster::AbortMove() {
+  ASSERT_TRUE(moving());
+  Layout back = layouts_.other->layout;
+  back.epoch = back.fence = view_->layout.epoch + 1;
+  back.base_digest = view_->digest;
+  back.abort = true;
+  layouts_ = {.view = *MakeView(std::move(back)), .other = view_, .stamp = layouts_.stamp + 1};
+  view_ = layouts_.view;
+  TellLayouts();
+}
+
+void ScriptedCluster::TellLayouts() {
+  for (const auto& node : nodes_) {
+    if (node->alive()) node->Push(NewLayouts{layouts_});
+  }
+  world_.In(Millis(20), [this] { StepLayouts(); });
+}
+
+bool ScriptedCluster::All(const std::function<bool(const LaneSteps& steps)>& done) const {
+  return std::ranges::all_of(nodes_, [&](const auto& node) {
+    if (!node->alive() || !layouts_.HasMember(node->id())) return true;
+    const LaneSteps steps = node->lane().node().steps();
+    return steps.stamp == layouts_.stamp && done(steps);
+  });
+}
+
+// What membership does, where everybody hears everything at once.
+void ScriptedCluster::StepLayouts() {
+  if (!moving()) return;
+  Layouts next = layouts_;
+  ++next.stamp;
+  if (!layouts_.all_acked) {
+    if (All([](const LaneSteps& steps) { return steps.ready; })) {
+      next.all_acked = true;
+      for (const auto& node : nodes_) {
+        if (node->alive() && layouts_.HasMember(node->id())) next.acked.push_back(node->id());
+      }
+    }
+  } else if (view_->layout.abort) {
+    next.other = nullptr;
+  } else if (layouts_.reads_other) {
+    if (All([](const LaneSteps& steps) { return steps.synced; })) next.reads_other = false;
+  } else if (All([](const LaneSteps&) { return true; })) {
+    next.other = nullptr;
+  }
+  const bool changed = next.all_acked != layouts_.all_acked || next.reads_other != layouts_.reads_other ||
+                       next.other != layouts_.other;
+  if (!changed) {
+    world_.In(Millis(20), [this] { StepLayouts(); });
+    return;
+  }
+  layouts_ = std::move(next);
+  TellLayouts();
+}
+
+bool ScriptedCluster::RunUntilMoved(Micros patience) {
+  return RunUntil(
+      [this] {
+        return !moving() && std::ranges::all_of(nodes_, [this](const auto& node) {
+          return !node->alive() ||
+                 (node->lane().node().steps().done && node->lane().node().steps().stamp == layouts_.stamp);
+        });
+      },
+      patience);
 }
 
 // ---- faults
@@ -117,7 +213,7 @@ void ScriptedCluster::Kill(size_t node) {
 }
 
 void ScriptedCluster::Start(size_t node) {
-  nodes_[node]->Start(view_);
+  nodes_[node]->Start(layouts_);
   for (size_t other = 0; other < size(); ++other) {
     // A link of the last life is not one of this.
     if (believed_.erase(std::minmax(node, other)) > 0) nodes_[other]->Push(PeerDown{nodes_[node]->id()});
@@ -168,7 +264,7 @@ void ScriptedCluster::Inject(size_t node, const std::string& row_key, const Reco
   const size_t from = (node + 1) % size();
   const auto bytes = std::make_shared<const std::string>(EncodeRecord(record));
   nodes_[node]->Push(FromPeer{nodes_[from]->id(),
-                              view_->layout.epoch,
+                              {view_->layout.epoch},
                               {0, peer::StoreRow{.row_key = row_key, .record = bytes, .repair = true}}});
   const bool stored = RunUntil([&] {
     const RecordBytes durable = nodes_[node]->Durable(row_key);
@@ -179,19 +275,19 @@ void ScriptedCluster::Inject(size_t node, const std::string& row_key, const Reco
 
 // ---- messages
 
-void ScriptedCluster::Sent(sim::SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+void ScriptedCluster::Sent(sim::SimNode& from, NodeId to, LayoutMark layout, std::vector<Message> batch) {
   const size_t a = IndexOf(from.id());
   const size_t b = IndexOf(to);
   for (Message& message : batch) {
     if (const auto* store = std::get_if<peer::StoreRow>(&message.body)) {
       if (store->repair) ++repairs_;
-      if (Handoff::IsOp(message.op)) ++deliveries_[store->row_key];
+      if (KindOf(message.op) == OpKind::kHandoff) ++deliveries_[store->row_key];
     }
     if (!Whole(a, b) || (filter_ && !filter_(a, b, message))) continue;
     const Micros delay = delay_ ? delay_(a, b, message) : kOnTheWay;
-    world_.In(delay, [this, a, b, layout_epoch, life = nodes_[b]->life(), sent = std::move(message)] {
+    world_.In(delay, [this, a, b, layout, life = nodes_[b]->life(), sent = std::move(message)] {
       if (!Whole(a, b) || nodes_[b]->life() != life) return;
-      nodes_[b]->Push(FromPeer{nodes_[a]->id(), layout_epoch, sent});
+      nodes_[b]->Push(FromPeer{nodes_[a]->id(), layout, sent});
     });
   }
 }

@@ -26,6 +26,7 @@ class ScriptedCluster final : private sim::SimNode::Host {
  public:
   struct Options {
     int nodes = 3;
+    int members = 0;  // of the first layout, the first of the nodes; 0: all
     NodeLimits limits = {};
     std::vector<KeyspaceSpec> keyspaces = {};  // beside "default"
   };
@@ -43,6 +44,17 @@ class ScriptedCluster final : private sim::SimNode::Host {
   void PassWeeks(int weeks);
   // Until no disk holds anything that a stable cut may let go. False when that takes over two minutes.
   [[nodiscard]] bool RunUntilCollected();
+
+  // Another layout becomes active beside the one of now: nobody knows it before the cluster runs. The members
+  // take their steps as fast as their lanes do; those that are down are not waited for.
+  void BeginMove(Layout next);
+  // Goes back, in mid-movement.
+  void AbortMove();
+  bool moving() const { return layouts_.moving(); }
+  // Runs until the layout before has retired, and what nobody is given any more is dropped.
+  [[nodiscard]] bool RunUntilMoved(Micros patience = Seconds(120));
+  // With these tokens for all: hashed, so many each.
+  Layout WithMembers(const std::vector<size_t>& members) const;
 
   // What goes wrong.
   void Kill(size_t node);
@@ -91,9 +103,9 @@ class ScriptedCluster final : private sim::SimNode::Host {
   const std::map<std::string, int>& deliveries() const { return deliveries_; }  // of hints, by row key
 
  private:
-  void Sent(sim::SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override;
+  void Sent(sim::SimNode& from, NodeId to, LayoutMark layout, std::vector<Message> batch) override;
   void Replied(sim::SimNode& from, std::vector<Outbox::Reply> replies) override;
-  void LayoutWanted(sim::SimNode& node) override { node.Push(NewView{view_}); }
+  void LayoutWanted(sim::SimNode& node, NodeId) override { node.Push(NewLayouts{layouts_}); }
   void RecordSeen(sim::SimNode&, const std::string&, const RecordBytes&) override {}
   void RowDurable(sim::SimNode& node, const std::string& row_key, const RecordBytes&,
                   const RecordBytes&) override {
@@ -101,6 +113,9 @@ class ScriptedCluster final : private sim::SimNode::Host {
   }
   void TurnEnded(sim::SimNode&) override {}
 
+  void StepLayouts();
+  void TellLayouts();
+  bool All(const std::function<bool(const LaneSteps& steps)>& done) const;
   bool Whole(size_t a, size_t b) const;
   void NoticeSoon();
   void Notice();
@@ -111,6 +126,7 @@ class ScriptedCluster final : private sim::SimNode::Host {
   sim::World world_;
   const sim::Weather calm_;
   std::shared_ptr<const View> view_;
+  Layouts layouts_;  // of the nodes that know the newest
   std::vector<std::unique_ptr<sim::SimNode>> nodes_;
   std::set<std::pair<size_t, size_t>> cut_;       // (a, b) with a < b
   std::set<std::pair<size_t, size_t>> believed_;  // (a, b) with a < b: they hold each other for up

@@ -66,6 +66,7 @@ TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
   EXPECT_EQ(c.listen.advertise_peer, "127.0.0.1:7401");
   EXPECT_THAT(c.cluster.seeds, IsEmpty());
   EXPECT_EQ(c.cluster.bootstrap_expect, 1);
+  EXPECT_FALSE(c.cluster.auto_join);
   EXPECT_EQ(c.storage.durability, Durability::kDisk);
   EXPECT_EQ(c.limits.value_bytes, 1048576u);
   EXPECT_EQ(c.limits.siblings, 32u);
@@ -88,6 +89,7 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
                                              "peer = \"[2001:db8::1]:7401\"\n"
                                              "[cluster]\n"
                                              "seeds = [\"b:1\", \"c:2\"]\n"
+                                             "auto_join = true\n"
                                              "[storage]\n"
                                              "durability = \"memory\"\n"
                                              "[limits]\n"
@@ -104,6 +106,7 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
   EXPECT_EQ(c.listen.advertise_client, "a.example:7400");
   EXPECT_EQ(c.listen.advertise_peer, "[2001:db8::1]:7401");
   EXPECT_THAT(c.cluster.seeds, ElementsAre("b:1", "c:2"));
+  EXPECT_TRUE(c.cluster.auto_join);
   EXPECT_EQ(c.storage.durability, Durability::kMemory);
   EXPECT_EQ(c.limits.value_bytes, 65536u);
   EXPECT_EQ(c.limits.record_bytes, 200000u);
@@ -137,6 +140,8 @@ TEST_F(ConfigTest, AListIsJoinedByCommasOutsideOfFiles) {
 TEST_F(ConfigTest, WhatIsWrongInAFileIsNamedWithItsLine) {
   EXPECT_EQ(FileError("[node]\n\nweight = 0\n"),
             "g.toml:3: node.weight must be a number from 1 to 1000, not \"0\"");
+  EXPECT_EQ(FileError("[cluster]\nauto_join = \"true\"\n"),
+            "g.toml:2: cluster.auto_join is written as true or false without quotes");
   EXPECT_EQ(FileError("[node]\nweight = \"2\"\n"),
             "g.toml:2: node.weight is written as a number without quotes");
   EXPECT_EQ(FileError("[node]\nzone = 2\n"), "g.toml:2: node.zone is written as a quoted text");

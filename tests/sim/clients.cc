@@ -80,7 +80,7 @@ std::optional<ReplicaCount> Clients::MaybeCount(const Key& key) {
 
 int Clients::Replicas(const std::string& keyspace) const {
   const KeyspaceSpec& spec = **FindKeyspace(cluster_.view(), keyspace);
-  return std::min(spec.n, static_cast<int>(cluster_.size()));
+  return std::min(spec.n, static_cast<int>(cluster_.first_members()));
 }
 
 int Clients::Needed(const std::string& keyspace, const std::optional<ReplicaCount>& asked, bool write) const {
@@ -158,8 +158,7 @@ void Clients::Attempt(Client& client, EventId id, Call call, size_t node) {
     cluster_.invariants().Acknowledged(
         history_.event(id), std::get<WriteResult>(result.result), keyspace,
         MakeRowKey(keyspace, TokenOf(key.name).value, key.name), w,
-        cluster_.ReplicasOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name),
-        cluster_.Nodes());
+        cluster_.HoldersOf((*FindKeyspace(cluster_.view(), key.keyspace))->name, key.name), cluster_.Nodes());
   };
   const auto done = [this, &client, id, call, key, w, node](const CallResult* result) {
     Random& random = world_.random();
@@ -225,7 +224,7 @@ void Clients::Get(Client* client, const Key& key, std::optional<ReplicaCount> r,
   };
   const Micros timeout = world_.random().Between(Millis(200), Seconds(2));
   cluster_.Ask(
-      {.node = world_.random().Below(cluster_.size()),
+      {.node = good == nullptr ? world_.random().Below(cluster_.size()) : cluster_.AnyLiving(),
        .call =
            GetCall{.keyspace = key.keyspace, .key = key.name, .r = r, .strict = strict_ || good != nullptr},
        .timeout = good != nullptr ? Seconds(5) : timeout,

@@ -43,28 +43,33 @@ Cluster::Cluster(World& world, int nodes)
   Random& random = world_.random();
   constexpr int kUsualSizes[] = {3, 3, 4, 5, 5, 6, 2, 1};
   if (nodes == 0) nodes = kUsualSizes[random.Below(std::size(kUsualSizes))];
+  const int first = nodes;
+  if (first < 3) weather_.layout_change = {};
+  if (weather_.layout_change != Micros{})
+    nodes += 1 + static_cast<int>(random.Below(3));  // that are no members yet
+  first_members_ = static_cast<size_t>(first);
   std::vector<FirstMember> members;
-  for (int i = 1; i <= nodes; ++i) members.push_back({.id = NodeId{static_cast<uint64_t>(i)}, .zone = ""});
+  for (int i = 1; i <= first; ++i) members.push_back({.id = NodeId{static_cast<uint64_t>(i)}, .zone = ""});
   Layout layout = FirstLayout(std::move(members));
-  layout = *WithKeyspace(layout, DrawKeyspace(random, "lww", nodes, ConflictRule::kLastWriteWins));
-  layout = *WithKeyspace(layout, DrawKeyspace(random, "other", nodes, ConflictRule::kSiblings));
+  layout = *WithKeyspace(layout, DrawKeyspace(random, "lww", first, ConflictRule::kLastWriteWins));
+  layout = *WithKeyspace(layout, DrawKeyspace(random, "other", first, ConflictRule::kSiblings));
+  for (const KeyspaceSpec& keyspace : layout.keyspaces)
+    replicas_max_ = std::max(replicas_max_, static_cast<size_t>(keyspace.n));
   view_ = *MakeView(std::move(layout));
   SimNode::Host& host = *this;
+  SimControl::Host& control_host = *this;
   links_.resize(static_cast<size_t>(nodes * nodes));
   for (int i = 1; i <= nodes; ++i) {
     const NodeId id{static_cast<uint64_t>(i)};
     by_id_[id] = nodes_.size();
     nodes_.push_back(std::make_unique<SimNode>(world_, host, weather_, id, i));
+    controls_.push_back(std::make_unique<SimControl>(world_, control_host, *nodes_.back()));
+    if (i <= first) SimControl::Form(*nodes_.back(), view_->layout);
   }
+  gone_.resize(nodes_.size());
+  store_lost_.resize(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) Start(i);
   NoticeLinks();
-}
-
-std::vector<SimNode*> Cluster::ReplicasOf(const std::string& keyspace, const std::string& key) {
-  std::vector<SimNode*> replicas;
-  const ReplicaSet set = ReplicaSet::Of(*view_, *view_->Keyspace(keyspace), TokenOf(key));
-  for (const NodeId id : set.ids()) replicas.push_back(nodes_[IndexOf(id)].get());
-  return replicas;
 }
 
 // ---- the clients' way in
@@ -147,7 +152,7 @@ bool Cluster::Reachable(size_t a, size_t b) {
   return nodes_[a]->alive() && nodes_[b]->alive() && !link(a, b).cut;
 }
 
-void Cluster::Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+void Cluster::Sent(SimNode& from, NodeId to, LayoutMark layout, std::vector<Message> batch) {
   Random& random = world_.random();
   const size_t a = IndexOf(from.id());
   const size_t b = IndexOf(to);
@@ -157,10 +162,10 @@ void Cluster::Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<
   const auto send = [&](std::vector<Message> what) {
     const bool slow = !healed_ && random.Chance(weather_.slow);
     const Micros delay = slow ? random.Between({100}, weather_.slow_max) : random.Skewed({100}, Millis(2));
-    world_.In(delay, [this, &from, b, layout_epoch,
-                      shared = std::make_shared<std::vector<Message>>(std::move(what))] {
-      Deliver(from, b, layout_epoch, *shared);
-    });
+    world_.In(delay,
+              [this, &from, b, layout, shared = std::make_shared<std::vector<Message>>(std::move(what))] {
+                Deliver(from, b, layout, *shared);
+              });
   };
   if (!healed_ && random.Chance(weather_.doubled)) {
     world_.Add(Count::kDoubled, batch.size());
@@ -169,10 +174,10 @@ void Cluster::Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<
   send(std::move(batch));
 }
 
-void Cluster::Deliver(SimNode& from, size_t to, uint64_t layout_epoch, const std::vector<Message>& batch) {
+void Cluster::Deliver(SimNode& from, size_t to, LayoutMark layout, const std::vector<Message>& batch) {
   SimNode& node = *nodes_[to];
   if (!node.alive()) return;
-  for (const Message& message : batch) node.Push(FromPeer{from.id(), layout_epoch, message});
+  for (const Message& message : batch) node.Push(FromPeer{from.id(), layout, message});
 }
 
 // Who is up is found out by and by.
@@ -202,29 +207,32 @@ void Cluster::NoticeLink(size_t a, size_t b) {
   nodes_[b]->Push(PeerUp{nodes_[a]->id()});
 }
 
-void Cluster::LayoutWanted(SimNode& node) {
-  world_.In(world_.random().Between(Millis(1), Millis(50)), [this, &node] { node.Push(NewView{view_}); });
-}
-
-void Cluster::AddKeyspace(KeyspaceSpec keyspace) {
-  view_ = *MakeView(*WithKeyspace(view_->layout, std::move(keyspace)));
-  world_.Add(Count::kLayouts);
-  for (const auto& each : nodes_) {
-    world_.In(world_.random().Between({0}, Millis(500)),
-              [this, node = each.get()] { node->Push(NewView{view_}); });
-  }
-}
-
 // ---- faults
 
-void Cluster::Start(size_t node) { nodes_[node]->Start(view_); }
+void Cluster::Start(size_t node) {
+  if (gone_[node]) return;
+  std::vector<std::string> seeds;
+  for (const auto& each : nodes_) seeds.push_back(SimControl::AddressOf(*each));
+  const bool lost = store_lost_[node];
+  store_lost_[node] = false;
+  if (!controls_[node]->Start(seeds, lost)) gone_[node] = true;
+}
 
 void Cluster::Crash(size_t index, bool with_disk) {
+  if (!nodes_[index]->alive()) return;
+  Stop(index, with_disk);
+  world_.In(world_.random().Skewed(Millis(5), Seconds(4)), [this, index] {
+    if (!nodes_[index]->alive()) Start(index);
+  });
+}
+
+void Cluster::Stop(size_t index, bool with_disk) {
   SimNode& node = *nodes_[index];
-  if (!node.alive()) return;
+  controls_[index]->Stop();
   if (with_disk) {
     disk_lost_();
     node.LoseDisk();
+    store_lost_[index] = true;
   } else {
     node.Crash();
   }
@@ -233,9 +241,6 @@ void Cluster::Crash(size_t index, bool with_disk) {
     if (waiting.node == &node && !waiting.answered)
       world_.In(Millis(1), [this, t = ticket] { Finish(t, nullptr); });
   }
-  world_.In(world_.random().Skewed(Millis(5), Seconds(4)), [this, index] {
-    if (!nodes_[index]->alive()) Start(index);
-  });
 }
 
 // Two sides, or one direction between two nodes.
@@ -295,6 +300,7 @@ void Cluster::BeginFaults(Micros end) {
     world_.Trace(node.name(), [&] { return "clock jumps by " + std::to_string(jump) + " ms"; });
     node.JumpWallClock(jump);
   });
+  Repeat(weather_.layout_change, end, [this] { ChangeMembers(); });
   Repeat(weather_.disk_full, end, [this, &random] {
     SimNode& node = *nodes_[AnyNode()];
     if (!node.alive()) return;

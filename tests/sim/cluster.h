@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "server/core/replica_set.h"
+#include "tests/sim/control.h"
 #include "tests/sim/invariants.h"
 #include "tests/sim/node.h"
 
 namespace gyre::sim {
 
-class Cluster final : private SimNode::Host {
+class Cluster final : private SimNode::Host, private SimControl::Host {
  public:
   // `nodes` == 0: chance decides.
   Cluster(World& world, int nodes);
@@ -33,17 +34,33 @@ class Cluster final : private SimNode::Host {
   void OnDiskLost(std::function<void()> told) { disk_lost_ = std::move(told); }
   void BeginFaults(Micros end);
   void Heal();
-  void AddKeyspace(KeyspaceSpec keyspace);
+  // Until it is there; then `done`.
+  void AddKeyspace(KeyspaceSpec keyspace, std::function<void()> done);
+  // Every node knows the newest layout, no data moves, and nothing is left where it does not belong. Else a
+  // sentence.
+  std::string Unsettled();
+  std::string Progress();
 
   size_t size() const { return nodes_.size(); }
   SimNode& node(size_t index) { return *nodes_[index]; }
-  const View& view() const { return *view_; }
+  // The newest layout that any node knows.
+  const View& view();
+  size_t first_members() const { return first_members_; }
   std::vector<SimNode*> Nodes() const {
     std::vector<SimNode*> nodes;
     for (const auto& node : nodes_) nodes.push_back(node.get());
     return nodes;
   }
+  // Without those that were removed for good.
+  std::vector<SimNode*> Living() const;
+  std::vector<SimNode*> Members();
+  size_t AnyLiving() {
+    const std::vector<SimNode*> living = Living();
+    return IndexOf(living[world_.random().Below(living.size())]->id());
+  }
   std::vector<SimNode*> ReplicasOf(const std::string& keyspace, const std::string& key);
+  // Who may hold a key now: its replicas, but while data moves, or may, anybody.
+  std::vector<SimNode*> HoldersOf(const std::string& keyspace, const std::string& key);
   Invariants& invariants() { return invariants_; }
 
  private:
@@ -60,9 +77,11 @@ class Cluster final : private SimNode::Host {
     bool believed = false;  // the first node was told that the second is up
   };
 
-  void Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override;
+  void Sent(SimNode& from, NodeId to, LayoutMark layout, std::vector<Message> batch) override;
   void Replied(SimNode& from, std::vector<Outbox::Reply> replies) override;
-  void LayoutWanted(SimNode& node) override;
+  void LayoutWanted(SimNode& node, NodeId from) override { Control(node).WantLayout(from); }
+  void Told(SimNode& from, const std::string& to_address, const control::Message& message) override;
+  void Removed(SimNode& node) override;
   void RecordSeen(SimNode& node, const std::string& row_key, const RecordBytes& record) override {
     invariants_.RecordSeen(node, row_key, record);
   }
@@ -72,11 +91,17 @@ class Cluster final : private SimNode::Host {
   }
   void TurnEnded(SimNode& node) override { invariants_.TurnEnded(node); }
 
-  void Deliver(SimNode& from, size_t to, uint64_t layout_epoch, const std::vector<Message>& batch);
+  void Deliver(SimNode& from, size_t to, LayoutMark layout, const std::vector<Message>& batch);
   void CheckAnswered(uint64_t ticket);
   void Finish(uint64_t ticket, const CallResult* result);
   void Start(size_t node);
   void Crash(size_t index, bool with_disk = false);
+  void Stop(size_t index, bool with_disk);
+  // Members: cluster_members.cc.
+  void ChangeMembers();
+  void AbortMove(int attempts);
+  std::optional<MemberChanges> DrawChanges(const Layout& layout);
+  SimControl& Control(const SimNode& node) { return *controls_[IndexOf(node.id())]; }
   void Partition();
   void Mend(const std::vector<std::pair<size_t, size_t>>& cut);
   void NoticeLinks();
@@ -92,7 +117,13 @@ class Cluster final : private SimNode::Host {
   bool healed_ = false;
   Invariants invariants_;
   std::shared_ptr<const View> view_;
+  size_t first_members_ = 0;
+  size_t replicas_max_ = 0;  // of any keyspace: so many members there are always
+  bool ever_moved_ = false;
   std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<std::unique_ptr<SimControl>> controls_;
+  std::vector<bool> gone_;        // removed, for good
+  std::vector<bool> store_lost_;  // since its last life
   std::map<NodeId, size_t> by_id_;
   std::vector<Link> links_;
   uint64_t last_ticket_ = 0;

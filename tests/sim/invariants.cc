@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/core/describe.h"
+#include "server/core/replica_set.h"
 #include "storage/format/context_codec.h"
 #include "storage/format/row_key.h"
 
@@ -14,6 +15,16 @@ Record Decode(const RecordBytes& bytes) {
   if (bytes == nullptr) return {};
   absl::StatusOr<Record> record = DecodeRecord(*bytes);
   return record.ok() ? *std::move(record) : Record{};
+}
+
+// No layout gives the row to this node, or it is given it anew.
+bool MayDrop(const SimNode& node, const std::string& row_key) {
+  const Node& core = node.lane().node();
+  RowKeyParts parts;
+  ParseRowKey(row_key, parts);
+  const KeyspaceSpec* const keyspace = core.layouts().view->Keyspace(parts.keyspace);
+  return keyspace == nullptr || !core.movement().ready() ||
+         ReplicaSet::Of(*core.layouts().view, *keyspace, Token{parts.token}).SlotOf(node.id()) < 0;
 }
 
 }  // namespace
@@ -63,7 +74,7 @@ void Invariants::TurnEnded(const SimNode& node) {
 
 void Invariants::RowDurable(const SimNode& node, const std::string& row_key, const RecordBytes& before,
                             const RecordBytes& after) {
-  if (before == nullptr) return;
+  if (before == nullptr || (after == nullptr && MayDrop(node, row_key))) return;
   const uint64_t cut = node.lane().node().replica().cuts().all;
   const RecordBytes lasts = Collected(before, cut);
   if (lasts != before) world_.Add(Count::kCollected);

@@ -32,7 +32,7 @@ SimNode::SimNode(World& world, Host& host, const Weather& weather, NodeId id, in
   if (random.Chance(0.2)) limits_.hint_bytes = random.Below(400);
 }
 
-void SimNode::Start(std::shared_ptr<const View> view) {
+void SimNode::Start(Layouts layouts) {
   assert(!alive());
   ++life_;
   steady_offset_ = Micros{static_cast<int64_t>(world_.random().Below(1'000'000'000))};
@@ -49,12 +49,23 @@ void SimNode::Start(std::shared_ptr<const View> view) {
     assert(marks.ok());
     cuts = *marks;
   }
+  MoveState moves;
+  if (absl::StatusOr<std::string> bytes = engine_.Get(Table::kMeta, kMetaMoves); bytes.ok()) {
+    absl::StatusOr<MoveState> state = DecodeMoveState(*bytes);
+    assert(state.ok());
+    moves = *std::move(state);
+  }
   const bool filling = engine_.Get(Table::kMeta, kMetaFilling).ok();
-  lane_ = std::make_unique<Lane>(
-      Node::Config{.self = id_, .limits = limits_, .first_op = life_ << 40, .filling = filling, .cuts = cuts},
-      ActorClock(id_.value, actor, Read().wall_ms), Runtime{*this, *this, *this, stats_});
+  lane_ = std::make_unique<Lane>(Node::Config{.self = id_,
+                                              .limits = limits_,
+                                              .first_op = life_ << 40,
+                                              .filling = filling,
+                                              .cuts = cuts,
+                                              .moves = moves},
+                                 ActorClock(id_.value, actor, Read().wall_ms),
+                                 Runtime{*this, *this, *this, stats_});
   world_.Trace(name_, [&] { return "starts life " + std::to_string(life_); });
-  Push(NewView{std::move(view)});
+  if (layouts.view != nullptr) Push(NewLayouts{std::move(layouts)});
 }
 
 void SimNode::OpenStore() {
@@ -155,14 +166,14 @@ Now SimNode::Read() {
   return {.steady = Steady(), .wall_ms = static_cast<uint64_t>(wall)};
 }
 
-void SimNode::Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) {
+void SimNode::Send(NodeId to, LayoutMark layout, std::vector<Message> batch) {
   for (const Message& message : batch) {
     world_.Trace(name_, [&] { return "-> " + ToString(to).substr(12) + " " + Describe(message); });
     if (const auto* store = std::get_if<peer::StoreRow>(&message.body)) {
       host_.RecordSeen(*this, store->row_key, store->record);
     }
   }
-  host_.Sent(*this, to, layout_epoch, std::move(batch));
+  host_.Sent(*this, to, layout, std::move(batch));
 }
 
 std::vector<absl::StatusOr<RecordBytes>> SimNode::ReadRows(std::span<const std::string> row_keys) {
@@ -218,7 +229,7 @@ void SimNode::EndCommit() {
   }
   absl::Status status = Write(batch);
   if (world_.random().Chance(0.1)) store_->RecountSome(1'000'000);
-  Push(Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts});
+  Push(Committed{std::move(status), std::move(batch.rows), batch.actor, batch.cuts, batch.moves.has_value()});
 }
 
 absl::Status SimNode::Write(const Batch& batch) {

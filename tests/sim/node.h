@@ -20,9 +20,9 @@ class SimNode final : private Clock, private Network, private Disk {
   class Host {
    public:
     virtual ~Host() = default;
-    virtual void Sent(SimNode& from, NodeId to, uint64_t layout_epoch, std::vector<Message> batch) = 0;
+    virtual void Sent(SimNode& from, NodeId to, LayoutMark layout, std::vector<Message> batch) = 0;
     virtual void Replied(SimNode& from, std::vector<Outbox::Reply> replies) = 0;
-    virtual void LayoutWanted(SimNode& node) = 0;
+    virtual void LayoutWanted(SimNode& node, NodeId from) = 0;
     // This node made or passed on this record.
     virtual void RecordSeen(SimNode& node, const std::string& row_key, const RecordBytes& record) = 0;
     virtual void RowDurable(SimNode& node, const std::string& row_key, const RecordBytes& before,
@@ -39,7 +39,7 @@ class SimNode final : private Clock, private Network, private Disk {
   // Its wall clock is right, until it jumps.
   void SetExactClock() { wall_offset_ms_ = drift_ppm_ = 0; }
   // A new life, on what the last one left on disk.
-  void Start(std::shared_ptr<const View> view);
+  void Start(Layouts layouts);
   void Crash();
   // Crashes, and what was on the disk is gone.
   void LoseDisk();
@@ -55,6 +55,7 @@ class SimNode final : private Clock, private Network, private Disk {
   bool alive() const { return lane_ != nullptr; }
   bool paused() const { return world_.now() < paused_until_; }
   Micros paused_until() const { return paused_until_; }
+  Now Time() { return Read(); }
   Micros Steady() const { return world_.now() + steady_offset_; }
   uint64_t life() const { return life_; }
   const Lane& lane() const { return *lane_; }
@@ -66,9 +67,9 @@ class SimNode final : private Clock, private Network, private Disk {
 
  private:
   Now Read() override;
-  void Send(NodeId to, uint64_t layout_epoch, std::vector<Message> batch) override;
+  void Send(NodeId to, LayoutMark layout, std::vector<Message> batch) override;
   void Reply(std::vector<Outbox::Reply> replies) override { host_.Replied(*this, std::move(replies)); }
-  void WantLayout() override { host_.LayoutWanted(*this); }
+  void WantLayout(NodeId from) override { host_.LayoutWanted(*this, from); }
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) override;
   peer::FetchPageReply ReadPage(const peer::FetchPage& page) override;
   void ReadSums(SumRequest request) override;

@@ -24,21 +24,21 @@ void CheckConverged(World& world, Cluster& cluster, const History& history) {
     cluster.invariants().Converged(MakeRowKey(keyspace.id, TokenOf(key.name).value, key.name),
                                    cluster.ReplicasOf(keyspace.name, key.name));
   }
-  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) {
-    cluster.invariants().SumsAreRight(cluster.node(i));
-    if (cluster.node(i).lane().node().exchange().filling()) {
-      world.Violated(cluster.node(i).name() + " is still filling although all nodes are up");
+  for (SimNode* node : cluster.Living()) {
+    if (!world.ok()) return;
+    cluster.invariants().SumsAreRight(*node);
+    if (node->lane().node().exchange().filling()) {
+      world.Violated(node->name() + " is still filling although all nodes are up");
     }
-    if (!cluster.node(i).lane().node().replica().hints().empty()) {
-      world.Violated(cluster.node(i).name() + " still counts hints although all nodes are up");
+    if (!node->lane().node().replica().hints().empty()) {
+      world.Violated(node->name() + " still counts hints although all nodes are up");
     }
     std::string left;
-    (void)cluster.node(i).engine().Scan(Table::kHints, {}, [&](std::string_view key, std::string_view) {
+    (void)node->engine().Scan(Table::kHints, {}, [&](std::string_view key, std::string_view) {
       left = key;
       return false;
     });
-    if (!left.empty())
-      world.Violated(cluster.node(i).name() + " still holds a hint although all nodes are up");
+    if (!left.empty()) world.Violated(node->name() + " still holds a hint although all nodes are up");
   }
 }
 
@@ -50,10 +50,10 @@ void AwaitCollection(World& world, Cluster& cluster) {
   std::string left;
   for (int i = 0; i < kMost && world.ok(); ++i) {
     left.clear();
-    for (size_t n = 0; n < cluster.size(); ++n) {
-      (void)cluster.node(n).engine().Scan(Table::kCollect, {}, [&](std::string_view key, std::string_view) {
+    for (SimNode* node : cluster.Members()) {
+      (void)node->engine().Scan(Table::kCollect, {}, [&](std::string_view key, std::string_view) {
         std::string_view row_key;
-        left = cluster.node(n).name() + " " +
+        left = node->name() + " " +
                (ParseCollectKey(key, row_key) ? DescribeRowKey(std::string(row_key)) : std::string(key));
         return false;
       });
@@ -62,28 +62,39 @@ void AwaitCollection(World& world, Cluster& cluster) {
     world.RunUntil(world.now() + kEach);
   }
   if (!left.empty()) world.Violated("what is deleted or expired is never collected: " + left);
-  for (size_t n = 0; n < cluster.size() && world.ok(); ++n) {
-    const absl::Status saved = cluster.node(n).store().SaveSums();
-    if (!saved.ok()) world.Violated(cluster.node(n).name() + " cannot save its sums: " + saved.ToString());
-    while (cluster.node(n).store().RecountSome(1'000'000)) {
+  for (SimNode* node : cluster.Members()) {
+    if (!world.ok()) return;
+    const absl::Status saved = node->store().SaveSums();
+    if (!saved.ok()) world.Violated(node->name() + " cannot save its sums: " + saved.ToString());
+    while (node->store().RecountSome(1'000'000)) {
     }
-    if (cluster.node(n).store().collectible() != 0) {
-      world.Violated(cluster.node(n).name() + " counts rows to be collected, but there are none");
+    if (node->store().collectible() != 0) {
+      world.Violated(node->name() + " counts rows to be collected, but there are none");
     }
   }
 }
 
+// Whatever change was under way comes to its end.
+void AwaitSettled(World& world, Cluster& cluster) {
+  constexpr Micros kEach = Seconds(1);
+  constexpr int kMost = 120;
+  for (int i = 0; i < kMost && world.ok(); ++i) {
+    if (cluster.Unsettled().empty()) return;
+    world.RunUntil(world.now() + kEach);
+  }
+  if (world.ok()) world.Violated("the layouts do not settle: " + cluster.Unsettled());
+}
+
 void CountHints(World& world, Cluster& cluster) {
-  for (size_t i = 0; i < cluster.size(); ++i) {
-    for (const auto& [node, delivered] : cluster.node(i).lane().node().replica().hints_delivered())
+  for (SimNode* each : cluster.Living()) {
+    for (const auto& [node, delivered] : each->lane().node().replica().hints_delivered())
       world.Add(Count::kHints, delivered);
   }
 }
 
 uint64_t RecordsSent(Cluster& cluster) {
   uint64_t sent = 0;
-  for (size_t i = 0; i < cluster.size(); ++i)
-    sent += cluster.node(i).lane().node().exchange().counters().records_sent;
+  for (SimNode* node : cluster.Living()) sent += node->lane().node().exchange().counters().records_sent;
   return sent;
 }
 
@@ -95,13 +106,14 @@ void Play(World& world, const Options& options) {
   cluster.OnDiskLost([&] { clients.DiskLost(); });
   cluster.BeginFaults(faults);
   world.At(world.random().Between(Seconds(5), Seconds(15)), [&] {
-    cluster.AddKeyspace({.name = "late", .r = {}, .w = {}});
-    clients.AddKeyspace("late");
+    cluster.AddKeyspace({.name = "late", .r = {}, .w = {}}, [&] { clients.AddKeyspace("late"); });
   });
   world.RunUntil(faults);
 
   cluster.Heal();
-  world.RunUntil(world.now() + kCalm + kConverges);
+  world.RunUntil(world.now() + kCalm);
+  AwaitSettled(world, cluster);
+  world.RunUntil(world.now() + kConverges);
   // Without a single read all replicas have become equal, and from then on nothing is sent any more.
   CheckConverged(world, cluster, clients.history());
   AwaitCollection(world, cluster);
@@ -112,9 +124,9 @@ void Play(World& world, const Options& options) {
   if (world.ok() && RecordsSent(cluster) != sent) {
     world.Violated("anti-entropy sent records although all replicas were equal");
   }
-  for (size_t i = 0; i < cluster.size() && world.ok(); ++i) {
-    if (cluster.node(i).lane().node().exchange().unequal() == 0) continue;
-    world.Violated(cluster.node(i).name() + " holds its rows for unequal to those of another replica");
+  for (SimNode* node : cluster.Living()) {
+    if (!world.ok() || node->lane().node().exchange().unequal() == 0) continue;
+    world.Violated(node->name() + " holds its rows for unequal to those of another replica");
   }
   CountHints(world, cluster);
   const size_t keys = clients.history().Keys().size();

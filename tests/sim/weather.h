@@ -21,6 +21,7 @@ struct Weather {
   Micros pause;
   Micros clock_jump;
   Micros disk_full;
+  Micros layout_change;    // of the members
   bool disk_lost = false;  // of one node, once
 
   Micros slow_max = Millis(800);
@@ -48,6 +49,7 @@ struct Weather {
     every(w.pause, Seconds(1));
     every(w.clock_jump, Seconds(1));
     every(w.disk_full, Seconds(2));
+    every(w.layout_change, Seconds(1));
     w.disk_lost = random.Chance(0.9);
     if (random.Chance(0.3)) w.commit_max = Millis(200);
     if (random.Chance(0.2)) w.clock_jump_ms_max = 20'000;

@@ -35,6 +35,9 @@ enum class Count : uint8_t {
   kReadsFailed,
   kDiskFull,
   kLayouts,
+  kMovements,
+  kAborts,
+  kNodesRemoved,
   kCollected,
   kTurns,
 };
@@ -57,6 +60,9 @@ inline constexpr std::array kCountNames = {"ok",
                                            "reads failed",
                                            "disks full",
                                            "layouts",
+                                           "movements",
+                                           "aborts",
+                                           "nodes removed",
                                            "records collected",
                                            "turns"};
 using Counts = std::array<uint64_t, kCountNames.size()>;

@@ -13,7 +13,7 @@ struct ComparingNodeTest : NodeTest {
   OpId said = 0;
 
   void BothSay(const peer::CutState& state) {
-    for (const NodeId node : {kB, kC}) Step(FromPeer{node, 1, {++said, state}});
+    for (const NodeId node : {kB, kC}) Step(FromPeer{node, {1}, {++said, state}});
   }
   void Live(Micros time) {
     for (Micros end = now.steady + time; now.steady < end;) {

@@ -12,7 +12,7 @@ constexpr Token kToken{1};
 
 // A keyspace of two replicas among three nodes, the first of which is down.
 struct HoldersTest : testing::Test, TurnOfA {
-  HoldersTest() { view = ThreeNodes({{.name = "two", .n = 2, .r = {}, .w = {}}}); }
+  HoldersTest() { layouts.view = ThreeNodes({{.name = "two", .n = 2, .r = {}, .w = {}}}); }
   const KeyspaceSpec& keyspace() const { return *view->Keyspace("two"); }
   NodeId Preferred(size_t place) const {
     return view->ring.members()[view->ring.Preferences(kToken)[place]].id;

@@ -35,7 +35,7 @@ struct NodeTest : testing::Test {
     out = {};
     node.emplace(Node::Config{.self = kA, .limits = limits, .filling = filling, .cuts = cuts},
                  ActorClock(kA.value, state, kWallMs));
-    Step(NewView{std::move(view)});
+    Step(NewLayouts{{std::move(view)}});
     Step(PeerUp{kB});
     Step(PeerUp{kC});
     Tick();
@@ -77,7 +77,7 @@ struct NodeTest : testing::Test {
           sent.push_back(std::move(send));
           continue;
         }
-        Step(FromPeer{kA, 1, std::move(send.message)});
+        Step(FromPeer{kA, {1}, std::move(send.message)});
         more = true;
       }
     }
@@ -108,7 +108,7 @@ struct NodeTest : testing::Test {
   }
   std::vector<Outbox::Send> Sent() { return std::exchange(sent, {}); }
   void Answer(NodeId from, OpId op, auto body) {
-    Step(FromPeer{from, 1, {op, std::move(body)}});
+    Step(FromPeer{from, {1}, {op, std::move(body)}});
     Settle();
   }
   // The first node that something was sent to answers.

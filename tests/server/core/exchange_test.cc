@@ -23,7 +23,7 @@ class Replicas {
       Side& side = sides_[id];
       side.node = std::make_unique<Node>(Node::Config{.self = id, .filling = id == filling},
                                          ActorClock(id.value, std::nullopt, Now().wall_ms));
-      Step(id, NewView{view_});
+      Step(id, NewLayouts{{view_}});
     }
     for (const NodeId id : ids) {
       for (const NodeId peer : ids) {
@@ -116,10 +116,12 @@ class Replicas {
     }
     if (!out.commits.empty() || out.actor || out.cuts) {
       for (const RowCommit& row : out.commits) side.rows[row.row_key] = row.after;
-      to_step_.emplace_back(id, Committed{absl::OkStatus(), std::move(out.commits), out.actor, out.cuts});
+      to_step_.emplace_back(id, Committed{absl::OkStatus(), std::move(out.commits), out.actor, out.cuts,
+                                          out.moves.has_value()});
     }
     for (Outbox::Send& send : out.sends) {
-      if (sides_.contains(send.to)) to_step_.emplace_back(send.to, FromPeer{id, 1, std::move(send.message)});
+      if (sides_.contains(send.to))
+        to_step_.emplace_back(send.to, FromPeer{id, {1}, std::move(send.message)});
     }
   }
 

@@ -51,7 +51,7 @@ TEST_F(FillingTest, ItTakesWrites) {
 }
 
 TEST_F(FillingTest, ItReadsAQuorumOfTheOthersBeforeItCoordinates) {
-  Step(FromPeer{kB, 1, {1, peer::CutState{}}});
+  Step(FromPeer{kB, {1}, {1, peer::CutState{}}});
   Call(PutCall{.key = "k", .value = "v", .write_id = {1, 2}});
   const std::vector<Outbox::Send> fetches = Sent();
   ASSERT_EQ(fetches.size(), 2u);

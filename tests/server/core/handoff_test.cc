@@ -38,7 +38,7 @@ struct HandoffTest : NodeTest {
   // The store of a delivery to C.
   Outbox::Send Delivery() {
     for (Outbox::Send& send : Sent()) {
-      if (send.to == kC && Handoff::IsOp(send.message.op)) return send;
+      if (send.to == kC && KindOf(send.message.op) == OpKind::kHandoff) return send;
     }
     ADD_FAILURE() << "nothing was delivered";
     return {};

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/allocator.h"
+#include "ring/balanced.h"
 #include "server/core/layout_codec.h"
 
 namespace gyre {
@@ -18,6 +18,15 @@ using How = ReplicaCount::How;
 Layout Three() { return FirstLayout({{NodeId{3}, "c", 1}, {NodeId{1}, "a", 1}, {NodeId{2}, "b", 2}}); }
 
 KeyspaceSpec Named(std::string name) { return {.name = std::move(name), .r = {}, .w = {}}; }
+
+// One that is not the first of its line.
+Layout Later(const std::function<void(Layout&)>& edit) {
+  Layout layout = Three();
+  layout.epoch = 5;
+  layout.base_digest = 77;
+  edit(layout);
+  return layout;
+}
 
 absl::StatusCode Code(const absl::StatusOr<Layout>& layout) { return layout.status().code(); }
 
@@ -81,7 +90,8 @@ TEST(FirstLayout, IsAFunctionOfTheNodes) {
   EXPECT_EQ(layout.voters, (std::vector<NodeId>{NodeId{1}, NodeId{2}, NodeId{3}}));
   ASSERT_EQ(layout.members.size(), 3u);
   EXPECT_EQ(layout.members[1].zone, "b");
-  EXPECT_EQ(layout.members[1].tokens, HashedTokens(NodeId{2}, TokensOfWeight(2)));
+  EXPECT_EQ(layout.members[1].tokens.size(), BalancedTokensOfWeight(2));
+  EXPECT_TRUE(MakeView(layout).ok());
   ASSERT_EQ(layout.keyspaces.size(), 1u);
   EXPECT_EQ(layout.keyspaces[0], (KeyspaceSpec{.id = 1, .name = "default", .n = 3, .r = {}, .w = {}}));
   EXPECT_EQ(layout.keyspace_ids_used, 1u);
@@ -117,6 +127,14 @@ TEST(DigestOf, SeesEveryField) {
       [](Layout& l) { ++l.keyspace_ids_used; },
       [](Layout& l) { l.voters.pop_back(); },
       [](Layout& l) { l.voters[0] = NodeId{9}; },
+      [](Layout& l) { l.fence = 1; },
+      [](Layout& l) { l.abort = true; },
+      [](Layout& l) { l.lost = {NodeId{9}}; },
+      [](Layout& l) { l.removed = {NodeId{9}}; },
+      [](Layout& l) {
+        l.lost = {NodeId{9}};
+        l.removed = {NodeId{9}};
+      },
   };
   std::vector<uint64_t> digests = {DigestOf(Three())};
   for (const auto& edit : edits) {
@@ -214,6 +232,21 @@ TEST(CheckLayout, KnowsTheRules) {
         l.keyspaces.push_back(l.keyspaces[0]);
         l.keyspaces[1].id = 2;  // a name twice
       },
+      [](Layout& l) { l.fence = 1; },  // the first one moves nothing
+      [](Layout& l) { l.fence = 2; },
+      [](Layout& l) { l.abort = true; },
+      [](Layout& l) { l.lost = {NodeId{1}}; },
+      [](Layout& l) { l.removed = {NodeId{2}}; },
+      [](Layout& l) { l.removed = {NodeId{0}}; },
+      [](Layout& l) {
+        l.lost = {NodeId{8}, NodeId{7}};
+      },
+      [](Layout& l) {
+        l.removed = {NodeId{8}, NodeId{8}};
+      },
+      [](Layout& l) {
+        for (uint64_t id = 10; l.removed.size() <= Layout::kRemovedMax; ++id) l.removed.push_back(NodeId{id});
+      },
   };
   for (size_t i = 0; i < breaks.size(); ++i) {
     Layout layout = Three();
@@ -246,6 +279,14 @@ TEST(View, NeedsARing) {
   EXPECT_EQ(MakeView(layout).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+std::string BytesOf(const Layout& layout) {
+  ByteWriter out(0);
+  WriteLayout(out, layout);
+  std::string bytes = out.Finish();
+  bytes.resize(bytes.size() - kChecksumBytes);
+  return bytes;
+}
+
 TEST(LayoutCodec, RoundTripAndTruncation) {
   Layout layout = FirstLayout({{NodeId{1}, "zone", 0}, {NodeId{UINT64_MAX}, "", 0}});
   layout.members[0].tokens = {Token{1}, Token{UINT64_MAX}};
@@ -261,10 +302,7 @@ TEST(LayoutCodec, RoundTripAndTruncation) {
   keyspace.name = "strict";
   keyspace.conflict = ConflictRule::kSiblings;
   layout = *WithKeyspace(layout, keyspace);
-  ByteWriter out(0);
-  WriteLayout(out, layout);
-  std::string bytes = out.Finish();
-  bytes.resize(bytes.size() - kChecksumBytes);
+  const std::string bytes = BytesOf(layout);
   ByteReader in(bytes);
   EXPECT_EQ(ReadLayout(in), layout);
   EXPECT_TRUE(in.AtEnd());
@@ -273,6 +311,40 @@ TEST(LayoutCodec, RoundTripAndTruncation) {
     ReadLayout(cut);
     EXPECT_FALSE(cut.ok()) << size;
   }
+}
+
+// Behind what every layout has.
+TEST(LayoutCodec, WhatALayoutSaysOfMovement) {
+  const Layout plain = Later([](Layout&) {});
+  const size_t plain_bytes = BytesOf(plain).size();
+  for (const auto& edit : std::vector<std::function<void(Layout&)>>{
+           [](Layout& l) { l.fence = 3; },
+           [](Layout& l) {
+             l.removed = {NodeId{7}, NodeId{8}};
+           },
+           [](Layout& l) { l.lost = {NodeId{7}}; },
+           [](Layout& l) {
+             l.fence = 5;
+             l.abort = true;
+             l.lost = {NodeId{7}};
+             l.removed = {NodeId{8}};
+           },
+       }) {
+    const Layout layout = Later(edit);
+    const std::string bytes = BytesOf(layout);
+    ByteReader in(bytes);
+    EXPECT_EQ(ReadLayout(in), layout);
+    EXPECT_TRUE(in.AtEnd());
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      ByteReader cut(std::string_view(bytes).substr(0, size));
+      ReadLayout(cut);
+      EXPECT_EQ(cut.ok(), size == plain_bytes) << size;
+    }
+  }
+  const std::string nothing_said = BytesOf(plain) + std::string(4, '\0');
+  ByteReader in(nothing_said);
+  ReadLayout(in);
+  EXPECT_FALSE(in.ok()) << "one layout has one text";
 }
 
 }  // namespace

@@ -32,7 +32,14 @@ struct SimNode {
   int side = 0;                      // of a partition: messages pass within a side only
   Micros paused_until;               // what comes until then waits, and so do its timers
   std::shared_ptr<const View> view;  // as last handed out
+  Layouts layouts;                   // the same
   std::vector<std::string> log;
+  std::string removed;  // why it must end
+
+  // The lane, as far as membership sees it: it does at once what it may, up to this step.
+  MoveStep lane_up_to = MoveStep::kDone;
+  bool lane_adopts = true;  // the layouts it is handed
+  LaneSteps lane;
 };
 
 class MembershipCluster {
@@ -66,7 +73,10 @@ class MembershipCluster {
     if (node.view) {
       ASSERT_NE(node.membership->view(), nullptr) << "a layout was forgotten";
       EXPECT_EQ(node.membership->view()->digest, node.view->digest);
+      EXPECT_EQ(node.membership->layouts().other == nullptr, node.layouts.other == nullptr);
     }
+    node.layouts = node.membership->layouts();
+    node.lane = {};
     ++node.life;
     Tick(i);
   }
@@ -107,6 +117,19 @@ class MembershipCluster {
   }
   const std::map<uint64_t, absl::Status>& answers() const { return answers_; }
 
+  // Until `done` holds, looked at after every event; false when it does not in that time.
+  template <typename Done>
+  bool RunUntil(Micros at_most, Done done) {
+    const Micros end = now_ + at_most;
+    while (!done()) {
+      if (events_.empty() || events_.top().at > end) return false;
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      Happen(event);
+    }
+    return true;
+  }
   void Run(Micros duration) {
     const Micros end = now_ + duration;
     while (!events_.empty() && events_.top().at <= end) {
@@ -191,8 +214,20 @@ class MembershipCluster {
 
   void Tick(int i) {
     MembershipOutbox out;
+    RunLane(nodes_[i]);
+    nodes_[i].membership->SetLaneSteps(nodes_[i].lane);
     nodes_[i].membership->Tick(now_both(), out);
     Deliver(i, out);
+  }
+
+  static void RunLane(SimNode& node) {
+    if (!node.lane_adopts || node.layouts.view == nullptr) return;
+    const auto may = [&](MoveStep step) { return node.lane_up_to >= step; };
+    node.lane = {.stamp = node.layouts.stamp,
+                 .epoch = node.layouts.view->layout.epoch,
+                 .ready = may(MoveStep::kAck),
+                 .synced = may(MoveStep::kSync) && node.layouts.all_acked,
+                 .done = may(MoveStep::kDone) && node.layouts.other == nullptr};
   }
 
   bool Wait(const SimNode& node, Event event) {
@@ -237,7 +272,8 @@ class MembershipCluster {
       EXPECT_EQ(sentence.find("two were chosen"), std::string::npos) << sentence;
       node.log.push_back(std::move(sentence));
     }
-    if (out.new_view) Activated(node, out.new_view);
+    if (!out.removed.empty()) node.removed = out.removed;
+    if (out.new_layouts) HandedOut(node, *out.new_layouts);
     const Micros next = node.membership->next_deadline();
     EXPECT_TRUE(std::max(next, node.paused_until) > now_ - Seconds(1)) << "a tick was due long ago";
     Event timer;
@@ -276,6 +312,24 @@ class MembershipCluster {
     }
   }
 
+  // What may never be, whatever happens: that a layout has retired somewhere and is gone back from elsewhere.
+  void HandedOut(SimNode& node, const Layouts& layouts) {
+    EXPECT_GT(layouts.stamp, node.layouts.stamp);
+    EXPECT_TRUE(layouts.other != nullptr || !layouts.reads_other);
+    const Layout& newest = layouts.view->layout;
+    if (layouts.other != nullptr) {
+      EXPECT_TRUE(newest.moves());
+      EXPECT_EQ(newest.base_digest, layouts.other->digest);
+    } else if (newest.moves() && !newest.abort) {
+      retired_.insert(layouts.view->digest);
+    }
+    if (newest.abort) aborted_.insert(newest.base_digest);
+    for (const uint64_t digest : aborted_) EXPECT_FALSE(retired_.contains(digest)) << "retired and aborted";
+    const bool newer = node.view == nullptr || layouts.view->digest != node.view->digest;
+    node.layouts = layouts;
+    if (newer) Activated(node, layouts.view);
+  }
+
   void Activated(SimNode& node, const std::shared_ptr<const View>& view) {
     const Layout& layout = view->layout;
     EXPECT_EQ(node.membership->view(), view);
@@ -308,6 +362,8 @@ class MembershipCluster {
   std::map<uint64_t, absl::Status> answers_;
   std::vector<std::pair<uint64_t, std::shared_ptr<const View>>> acknowledged_;
   std::map<uint64_t, std::map<uint64_t, std::shared_ptr<const View>>> lines_;  // by cluster, by epoch
+  std::set<uint64_t> retired_;       // digests of layouts whose movement is known to be over somewhere
+  std::set<uint64_t> aborted_;       // and of those from which a layout goes back
   std::map<NodeId, uint64_t> home_;  // the cluster of each member ever
 };
 

@@ -407,7 +407,7 @@ TEST(Refusing, ALayoutOfAnotherLine) {
   ++other.base_digest;
   const MembershipOutbox out =
       StepOf(cluster[0], {other.cluster_id, NodeId{2}, "a1", control::LayoutPush{other}});
-  EXPECT_EQ(out.new_view, nullptr);
+  EXPECT_FALSE(out.new_layouts.has_value());
   ASSERT_EQ(out.log.size(), 1u);
   EXPECT_NE(out.log[0].find("two were chosen"), std::string::npos);
 }

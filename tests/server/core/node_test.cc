@@ -231,7 +231,7 @@ TEST_F(NodeTest, AFailedCommitSaysNoEndsTheActorAndForgetsTheRow) {
   Answer(kB, op, peer::StoreReply{absl::StatusCode::kUnavailable});
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kUnknown);
   out = {};
-  Step(FromPeer{kB, 1, {3, peer::FetchRow{RowKeyOf("k")}}});
+  Step(FromPeer{kB, {1}, {3, peer::FetchRow{RowKeyOf("k")}}});
   EXPECT_EQ(out.reads.size(), 1u) << "read anew";
 }
 
@@ -281,7 +281,7 @@ TEST_F(NodeTest, AReadSeesOnlyWhatIsDurable) {
 }
 
 TEST_F(NodeTest, ARowThatCannotBeReadIsAnErrorAndNotAMissingRow) {
-  Step(FromPeer{kB, 9, {9, peer::FetchRow{RowKeyOf("k")}}});
+  Step(FromPeer{kB, {9}, {9, peer::FetchRow{RowKeyOf("k")}}});
   out.reads.clear();
   Step(RowRead{RowKeyOf("k"), absl::DataLossError("bad block")});
   Settle();
@@ -453,16 +453,16 @@ TEST_F(NodeTest, BeforeThereIsALayoutNothingIsServed) {
   Call(kPut);
   EXPECT_EQ(Reply().status.code(), absl::StatusCode::kUnavailable);
   Answer(kB, 5, peer::FetchRow{"row"});
-  EXPECT_TRUE(out.layout_wanted);
+  EXPECT_EQ(out.layout_wanted_from, kB);
   EXPECT_TRUE(Sent().empty());
 }
 
 TEST_F(NodeTest, AStoreOfAKeyspaceThatIsOnItsWayWaitsForIt) {
   const std::string row_key = MakeRowKey(2, TokenOf("k").value, "k");
-  Step(FromPeer{kB, 2, {5, peer::StoreRow{.row_key = row_key, .record = Encoded(RecordOf("v", kB, 1))}}});
-  EXPECT_TRUE(out.layout_wanted);
+  Step(FromPeer{kB, {2}, {5, peer::StoreRow{.row_key = row_key, .record = Encoded(RecordOf("v", kB, 1))}}});
+  EXPECT_EQ(out.layout_wanted_from, kB);
   EXPECT_TRUE(out.sends.empty());
-  Step(NewView{ThreeNodes({{.name = "new", .r = {}, .w = {}}})});
+  Step(NewLayouts{{ThreeNodes({{.name = "new", .r = {}, .w = {}}})}});
   Commit();
   EXPECT_EQ(std::get<peer::StoreReply>(Sent().at(0).message.body).code, absl::StatusCode::kOk);
   Answer(kB, 6, peer::StoreRow{.row_key = MakeRowKey(3, 0, "k"), .record = Encoded(RecordOf("v", kB, 1))});

@@ -12,7 +12,7 @@ struct StableCutTest : NodeTest {
   OpId said = 0;
 
   // What B and C say of themselves.
-  void Say(NodeId from, const peer::CutState& state) { Step(FromPeer{from, 1, {++said, state}}); }
+  void Say(NodeId from, const peer::CutState& state) { Step(FromPeer{from, {1}, {++said, state}}); }
   void BothSay(const peer::CutState& state) {
     Say(kB, state);
     Say(kC, state);
@@ -183,7 +183,7 @@ TEST_F(StableCutTest, AFillingNodeHoldsNoneAndSaysSo) {
   Run(Seconds(2));
   EXPECT_TRUE(cut_said.filling);
   EXPECT_EQ(cut_said.cut, 0u);
-  EXPECT_EQ(node->replica().read_cut(), 0u);
+  EXPECT_EQ(node->replica().read_cut(""), 0u);
   EXPECT_EQ(Held().full, kNow);
   // What was known to all others before is no news to it either.
   EXPECT_EQ(Store({.row_key = RowKeyOf("k"), .record = Encoded(RecordOf("old", kB, 900)), .cut = 0}),
@@ -192,7 +192,7 @@ TEST_F(StableCutTest, AFillingNodeHoldsNoneAndSaysSo) {
 
 TEST_F(StableCutTest, NewsThatWasOvertakenIsNone) {
   Say(kB, {.ready = 7});
-  Step(FromPeer{kB, 1, {said, peer::CutState{.ready = 3}}});
+  Step(FromPeer{kB, {1}, {said, peer::CutState{.ready = 3}}});
   Say(kC, {.ready = 9});
   Run(Seconds(2));
   EXPECT_EQ(Held().promised, 7u);

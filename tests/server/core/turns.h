@@ -24,10 +24,11 @@ inline std::shared_ptr<const View> ThreeNodes(std::vector<KeyspaceSpec> more = {
 }
 
 struct TurnOfA {
-  std::shared_ptr<const View> view = ThreeNodes();
+  Layouts layouts = {.view = ThreeNodes()};
+  const std::shared_ptr<const View>& view = layouts.view;
   absl::flat_hash_set<NodeId> up = {kA, kB, kC};
   Outbox out;
-  Turn turn{{.steady = Seconds(1), .wall_ms = 1'000'000}, kA, view, up, out};
+  Turn turn{{.steady = Seconds(1), .wall_ms = 1'000'000}, kA, layouts, up, out};
 
   // Whom something was sent to, in order, and forgets it.
   std::vector<NodeId> Asked() {

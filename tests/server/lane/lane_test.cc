@@ -24,7 +24,7 @@ class LaneTest : public testing::Test, protected Clock, protected Network, prote
   };
 
   void SetUp() override {
-    Turn(NewView{ThreeNodes()}, PeerUp{kB}, PeerUp{kC});
+    Turn(NewLayouts{{ThreeNodes()}}, PeerUp{kB}, PeerUp{kC});
     EndCommit();  // the lease of its clock
     Forget();
   }
@@ -58,10 +58,10 @@ class LaneTest : public testing::Test, protected Clock, protected Network, prote
             Seconds(10)};
   }
   static FromPeer StoreOf(OpId op, const std::string& key, const Record& record) {
-    return {kB, 1, {op, peer::StoreRow{.row_key = RowKeyOf(key), .record = Encoded(record)}}};
+    return {kB, {1}, {op, peer::StoreRow{.row_key = RowKeyOf(key), .record = Encoded(record)}}};
   }
   static FromPeer FetchOf(OpId op, const std::string& key) {
-    return {kB, 1, {op, peer::FetchRow{.row_key = RowKeyOf(key)}}};
+    return {kB, {1}, {op, peer::FetchRow{.row_key = RowKeyOf(key)}}};
   }
   // The codes of the StoreReplies that B was sent, by operation.
   std::map<OpId, absl::StatusCode> Confirmed() const {
@@ -77,14 +77,14 @@ class LaneTest : public testing::Test, protected Clock, protected Network, prote
   static Record Value(const RowCommit& row) { return *DecodeRecord(*row.after); }
 
   Now Read() override { return {.steady = Seconds(1), .wall_ms = kWallMs}; }
-  void Send(NodeId to, uint64_t, std::vector<Message> batch) override {
+  void Send(NodeId to, LayoutMark, std::vector<Message> batch) override {
     sent_.push_back({to, std::move(batch)});
   }
   void Reply(std::vector<Outbox::Reply> replies) override {
     calls_in_flight_at_reply_ = stats_.calls_in_flight.load();
     for (Outbox::Reply& reply : replies) replies_.push_back(std::move(reply));
   }
-  void WantLayout() override { ++layouts_wanted_; }
+  void WantLayout(NodeId) override { ++layouts_wanted_; }
   std::vector<absl::StatusOr<RecordBytes>> ReadRows(std::span<const std::string> row_keys) override {
     reads_.emplace_back(row_keys.begin(), row_keys.end());
     std::vector<absl::StatusOr<RecordBytes>> rows;
@@ -228,7 +228,7 @@ TEST_F(LaneTest, TheRowsOfATurnAreReadInOnePass) {
 
 TEST_F(LaneTest, ANewerLayoutIsAskedForOnceATurn) {
   FromPeer fetch = FetchOf(1, "a");
-  fetch.layout_epoch = 2;
+  fetch.layout.epoch = 2;
   Turn(fetch, fetch);
   EXPECT_EQ(layouts_wanted_, 1);
 }

@@ -26,8 +26,8 @@ std::string KeyOf(uint64_t call) { return "key-" + std::to_string(call % kKeys);
 // Keeps what is replied. There are no peers.
 class Replies : public Network {
  public:
-  void Send(NodeId, uint64_t, std::vector<Message>) override {}
-  void WantLayout() override {}
+  void Send(NodeId, LayoutMark, std::vector<Message>) override {}
+  void WantLayout(NodeId) override {}
   void Reply(std::vector<Outbox::Reply> replies) override {
     absl::MutexLock lock(&mutex_);
     for (Outbox::Reply& reply : replies) {
@@ -51,7 +51,7 @@ class Replies : public Network {
 class Running {
  public:
   explicit Running(Engine& engine) : store_(engine) {
-    inbox_.Push(NewView{*MakeView(FirstLayout({{kSelf, ""}}))});
+    inbox_.Push(NewLayouts{{*MakeView(FirstLayout({{kSelf, ""}}))}});
   }
   void Push(uint64_t ticket, Call call) {
     inbox_.Push(ClientCall{{ticket}, std::move(call), clock_.Read().steady + Seconds(60)});

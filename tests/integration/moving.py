@@ -1,0 +1,147 @@
+"""What tests that change the members share: nodes that join, plans, and a load that notices what is lost."""
+
+import json
+import os
+import random
+import threading
+import time
+
+import grpc
+
+from cluster import Node, admin_pb2, free_ports, kv_pb2, wait_until
+
+QUORUM = kv_pb2.Replicas(name=kv_pb2.Replicas.QUORUM)
+
+
+def id_of(node):
+    return node.topology().answered_by
+
+
+def add_node(cluster, settings=None, wait=True):
+    """One more node, started, which announces itself and owns nothing."""
+    index = len(cluster.nodes) + 1
+    node = Node(os.path.join(cluster.directory, f"node-{index}"), index, free_ports(3))
+    node.write_config(3, [other.peer_address for other in cluster.nodes if other.running()], settings or {})
+    cluster.nodes.append(node)
+    node.start()
+    node.wait_ready()
+    if wait:
+        wait_known(cluster, [node])
+    return node
+
+
+def wait_known(cluster, news, nodes=None):
+    ids = {id_of(node) for node in news}
+    for other in nodes or [node for node in cluster.nodes if node.running()]:
+        wait_until(f"node {other.index} knows the new ones", lambda other=other: ids <= {
+            n.id for n in other.topology().nodes if n.state == kv_pb2.Node.UP})
+
+
+def plan(cluster, *arguments, nodes=None, path=None):
+    path = path or os.path.join(cluster.directory, f"plan-{time.monotonic_ns()}.json")
+    result = cluster.cli("-o", "json", "cluster", "plan", *arguments, "--out", path, nodes=nodes)
+    if result.code != 0:
+        raise AssertionError(f"plan {arguments}: {result}")
+    return json.loads(result.stdout), path
+
+
+def change(cluster, *arguments, nodes=None, seconds=240, flags=("--wait",)):
+    """Plans and applies at once; a base that was changed meanwhile is planned for again. Returns the plan."""
+    deadline = time.monotonic() + seconds
+    while True:
+        made, path = plan(cluster, *arguments, nodes=nodes)
+        result = cluster.cli("-o", "json", "cluster", "apply", path, *flags, nodes=nodes, seconds=seconds)
+        if result.code == 0:
+            return made
+        again = "plan again" in result.stderr or "try again" in result.stderr
+        if not again or time.monotonic() > deadline:
+            raise AssertionError(f"apply {arguments}: {result}")
+        time.sleep(0.2)
+
+
+class Load:
+    """The set workload: unique keys, each written once with a quorum and then read again and again with one."""
+
+    def __init__(self, nodes, writers=2, readers=2, pause=0.0):
+        self.nodes = list(nodes)
+        self.pause = pause
+        self.acked = []
+        self.unknown = 0
+        self.refused = 0
+        self.wrong = []  # what must not be
+        self.reads = 0
+        self.latencies = []  # seconds, of reads and writes: (at, seconds)
+        self.ended = threading.Event()
+        self.threads = [threading.Thread(target=self._write, args=(i,)) for i in range(writers)]
+        self.threads += [threading.Thread(target=self._read, args=(i,)) for i in range(readers)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _write(self, number):
+        chance = random.Random(number)
+        count = 0
+        while not self.ended.is_set():
+            key = b"set-%d-%d" % (number, count)
+            count += 1
+            begun = time.monotonic()
+            try:
+                chance.choice(self.nodes).put(key, b"value of " + key, w=QUORUM, timeout=10)
+                self.acked.append(key)
+                self.latencies.append((begun, time.monotonic() - begun))
+            except grpc.RpcError as error:
+                if error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED):
+                    self.unknown += 1
+                else:
+                    self.refused += 1
+                    self.last_refusal = error.details()
+            if self.pause:
+                self.ended.wait(self.pause)
+
+    def _read(self, number):
+        chance = random.Random(1000 + number)
+        while not self.ended.is_set():
+            if not self.acked:
+                self.ended.wait(0.01)
+                continue
+            # Old ones and the newest alike.
+            place = chance.randrange(len(self.acked)) if chance.random() < 0.7 else len(self.acked) - 1
+            key = self.acked[place]
+            self.check(chance.choice(self.nodes), key)
+            if self.pause:
+                self.ended.wait(self.pause)
+
+    def check(self, node, key, timeout=10):
+        begun = time.monotonic()
+        try:
+            values = node.values(key, r=QUORUM, timeout=timeout)
+            if values != [b"value of " + key]:
+                self.wrong.append(f"{key}: {values} at node {node.index}")
+        except grpc.RpcError as error:
+            self.wrong.append(f"{key} at node {node.index}: {error.code()} {error.details()}")
+        self.reads += 1
+        self.latencies.append((begun, time.monotonic() - begun))
+
+    def p99(self, begin, end):
+        taken = sorted(seconds for at, seconds in list(self.latencies) if begin <= at < end)
+        return taken[int(len(taken) * 0.99)] if taken else 0.0
+
+
+def holders(nodes, key):
+    """How many of the nodes have the row on their disk."""
+    dumps = [node.admin.NodeDump(admin_pb2.NodeDumpRequest(key=key), timeout=10) for node in nodes]
+    return sum(1 for dump in dumps if dump.record)
+
+
+def wait_converged(cluster, nodes=None, seconds=120):
+    def converged():
+        result = cluster.cli("-o", "json", "cluster", "status", nodes=nodes)
+        return result.code == 0 and json.loads(result.stdout)["converged"]
+    wait_until("the cluster is converged", converged, seconds)
