@@ -162,7 +162,9 @@ void Exchange::EndRound(const Turn& turn) {
 void Exchange::NextQuestion(const Turn& turn) {
   Work& work = *work_;
   if (!work.frontier.empty()) return AskSums(turn);
-  if (!work.suspects.empty() && (work.looks == 0 || ComparesRowsWithAnother(turn, work.task.peer))) {
+  // What an errand gives away nobody writes any more: a second look would see the same.
+  const bool looked = work.looks > 0 || work.task.give_only;
+  if (!work.suspects.empty() && (!looked || ComparesRowsWithAnother(turn, work.task.peer))) {
     return LookLater(turn);
   }
   if (!work.suspects.empty()) {
@@ -193,7 +195,8 @@ void Exchange::LookAgain(const Turn& turn) {
 
 bool Exchange::ComparesRowsWithAnother(const Turn& turn, NodeId than) const {
   // Only a filling node is asked by whom it asks. Then the lower id goes first.
-  if (work_ && !work_->leaves.empty() && !work_->look_at) {
+  // To who gives only, no row comes.
+  if (work_ && !work_->leaves.empty() && !work_->look_at && !work_->task.give_only) {
     if (work_->task.peer != than || turn.self < than) return true;
   }
   return rows_with_ != than && turn.now.steady < rows_until_;

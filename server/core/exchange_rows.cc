@@ -74,8 +74,6 @@ void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
       .code = page.code, .covered_to = asked.end, .cut = replica_.read_cut(asked.after, asked.end)};
   if (ComparesRowsWithAnother(turn, from)) reply.code = absl::StatusCode::kAborted;
   if (reply.code != absl::StatusCode::kOk) return turn.Send(from, op, std::move(reply));
-  rows_with_ = from;
-  rows_until_ = turn.now.steady + kRowsArrive;
   if (!page.complete) reply.covered_to = page.rows.back().row_key + '\0';
   page.rows = Lasting(std::move(page.rows));
   const auto offer = [&](const Row& row) {
@@ -104,6 +102,10 @@ void Exchange::AnswerRows(const Turn& turn, gyre::PageRead read) {
     ++theirs;
   }
   want_before(reply.covered_to);
+  if (!asked.give_only || !reply.wanted.empty()) {
+    rows_with_ = from;
+    rows_until_ = turn.now.steady + kRowsArrive;
+  }
   turn.Send(from, op, std::move(reply));
 }
 
@@ -179,8 +181,10 @@ void Exchange::StoreReply(const Turn& turn, NodeId from, OpId op, const peer::St
 
 void Exchange::EndPage(const Turn& turn) {
   Work& work = *work_;
-  rows_with_ = work.task.peer;
-  rows_until_ = turn.now.steady + kRowsArrive;
+  if (!work.task.give_only) {
+    rows_with_ = work.task.peer;
+    rows_until_ = turn.now.steady + kRowsArrive;
+  }
   const bool leaf_done = work.covered_to == work.end;
   if (leaf_done) work.leaves.pop_front();
   if (std::exchange(work.refused, false)) {
