@@ -163,7 +163,6 @@ absl::StatusOr<Membership> RunningNode::MakeMembership() {
   config.seeds = config_.cluster.seeds;
   config.bootstrap_expect = config_.cluster.bootstrap_expect;
   config.random_seed = RandomSeed();
-  config.store_lost = opened_.filling;
   config.auto_join = config_.cluster.auto_join;
   absl::Status status;
   Membership membership(std::move(config), *persisted, &status);

@@ -78,8 +78,10 @@ absl::StatusOr<std::vector<EngineWrite>> ClaimToFill(Identity& identity) {
   if (absl::Status status = identity.CountStore(); !status.ok()) return status;
   const ActorState actor = {.incarnation = static_cast<uint32_t>(identity.stores() << kIncarnationsOfAStore),
                             .clean = true};
+  const auto [votes, forgotten] = Membership::VotesForgotten();
   return std::vector<EngineWrite>{Fact(kMetaOwner, Bytes64(identity.node().value)),
-                                  Fact(kMetaActor, EncodeActorState(actor)), Fact(kMetaFilling, "")};
+                                  Fact(kMetaActor, EncodeActorState(actor)), Fact(kMetaFilling, ""),
+                                  Fact(votes, forgotten)};
 }
 
 absl::Status CheckOwner(const std::string& owner, const std::string& path, const Identity& identity) {

@@ -126,8 +126,11 @@ absl::Status Membership::Load(const std::map<std::string, std::string>& persiste
   for (const absl::Status& status : statuses) {
     if (!status.ok()) return status;
   }
-  if (config_.store_lost && view() == nullptr && !abstention_) abstention_.emplace();
   return absl::OkStatus();
+}
+
+std::pair<std::string, std::string> Membership::VotesForgotten() {
+  return {Key("abstains"), EncodeAbstention({})};
 }
 
 void Membership::Step(Now now, const control::Message& message, MembershipOutbox& out) {
@@ -235,7 +238,7 @@ void Membership::Form(Now now, MembershipOutbox& out) {
   const std::optional<Layout> first = formation_.Formed();
   if (!first) return;
   // If its store was lost, so were those of all others: nothing is left that it could contradict.
-  abstention_.reset();
+  if (abstention_) abstention_ = Abstention{.known = true};
   if (Install(now, {self(), book_.self().peer_address}, {.layout = *first}, out)) Announce(out);
 }
 

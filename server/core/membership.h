@@ -70,12 +70,15 @@ class Membership {
     std::vector<std::string> seeds;  // peer addresses; may name this node, or nobody
     int bootstrap_expect = 1;        // at least 1
     uint64_t random_seed = 0;        // jitter of ballots, and whom to gossip to
-    bool store_lost = false;  // this node belonged to a cluster, and does not remember what it promised
-    bool auto_join = false;   // nodes that are no members are added by themselves
+    bool auto_join = false;          // nodes that are no members are added by themselves
   };
   // `persisted`: what Persist wrote in earlier lives, by key. When that cannot be read `*status` is DATA_LOSS
   // (or UNIMPLEMENTED, if a later version wrote it), and this object is good for nothing.
   Membership(Config config, const std::map<std::string, std::string>& persisted, absl::Status* status);
+
+  // What is to be persisted, as a key and its value, by a node that belongs to a cluster when its store was
+  // lost or lacks something: it may not remember its votes, and gives none that could contradict them.
+  static std::pair<std::string, std::string> VotesForgotten();
 
   void Step(Now now, const control::Message& message, MembershipOutbox& out);
   // Answered by its deadline. OK: the change is in the answer's view and all later ones. An error of Apply:
@@ -174,6 +177,7 @@ class Membership {
 
   // What nobody asked for (membership_unasked.cc).
   void DoUnasked(Now now, MembershipOutbox& out);
+  void TellOfUnasked(const absl::Status& status, MembershipOutbox& out);
   std::optional<LayoutChange::What> Unasked(Now now) const;
   std::optional<LayoutChange::What> Join(Now now) const;
   size_t RankAmongLiving() const;
@@ -227,6 +231,7 @@ class Membership {
   Micros gossip_at_;
   Micros greet_at_;  // seeds
   std::string obstacle_said_;
+  std::string unasked_said_;
   absl::flat_hash_map<NodeId, Micros> said_at_;  // about whom the log was told, in the last minute
 };
 

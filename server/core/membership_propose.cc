@@ -99,7 +99,9 @@ void Membership::Heed(Now now, Proposer::Verdict verdict, MembershipOutbox& out)
 }
 
 void Membership::AnswerFirst(absl::Status status, MembershipOutbox& out) {
-  if (!changes_.front().unasked) {
+  if (changes_.front().unasked) {
+    TellOfUnasked(status, out);
+  } else {
     out.answers.push_back({changes_.front().change.ticket, status, status.ok() ? view() : nullptr});
   }
   changes_.pop_front();
@@ -152,8 +154,12 @@ void Membership::Expire(Now now, MembershipOutbox& out) {
   const auto expired = [&](const Pending& pending) { return pending.change.deadline <= now.steady; };
   const bool first_expired = expired(changes_.front());
   for (const Pending& pending : changes_) {
-    if (!expired(pending) || pending.unasked) continue;
-    out.answers.push_back({pending.change.ticket, StatusAtDeadline(pending), nullptr});
+    if (!expired(pending)) continue;
+    if (pending.unasked) {
+      TellOfUnasked(StatusAtDeadline(pending), out);
+    } else {
+      out.answers.push_back({pending.change.ticket, StatusAtDeadline(pending), nullptr});
+    }
   }
   std::erase_if(changes_, expired);
   if (!first_expired) return;

@@ -71,6 +71,17 @@ std::optional<LayoutChange::What> Membership::Join(Now now) const {
   return std::nullopt;
 }
 
+// Nobody waits for the answer, so the log has it: once, until it is another one.
+void Membership::TellOfUnasked(const absl::Status& status, MembershipOutbox& out) {
+  const std::string sentence =
+      status.ok()
+          ? ""
+          : "A change of the layout that nodes make by themselves (a new node joins, or the members become "
+            "voters) was not made; it is tried again: " +
+                std::string(status.message());
+  if (std::exchange(unasked_said_, sentence) != sentence && !sentence.empty()) out.log.push_back(sentence);
+}
+
 size_t Membership::RankAmongLiving() const {
   const auto before = [&](const Member& member) {
     return member.id < self() && !detector_.Suspects(member.id);

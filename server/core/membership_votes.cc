@@ -73,9 +73,9 @@ bool Membership::IsBound(Now now) const {
   return helped_to_abort || asked || Abstains();
 }
 
-// A node that lost its store has forgotten its votes. Whatever was chosen by one of them was also voted for
-// by another of the voters, who therefore knows that layout's base: so it votes again about what follows a
-// layout that none of enough other voters knew yet.
+// A node that lost its store, or a part of it, has forgotten its votes. Whatever was chosen by one of them
+// was also voted for by another of the voters, who therefore knows that layout's base: so it votes again
+// about what follows a layout that none of enough other voters knew yet.
 bool Membership::Abstains() const {
   return abstention_ && (!abstention_->known || epoch() <= abstention_->through);
 }
@@ -84,9 +84,9 @@ void Membership::NoteWhatVotersKnow(NodeId from, uint64_t epoch_there, Membershi
   if (!abstention_ || abstention_->known || !view()) return;
   const std::vector<NodeId>& voters = view()->layout.voters;
   if (!std::ranges::binary_search(voters, from)) return;
-  if (voters.size() == 1) return abstention_.reset();  // nobody else has voted
   if (from != self()) heard_voters_.insert(from);
-  abstention_->through = std::max({abstention_->through, epoch_there, epoch()});
+  // Where nobody else votes there is nothing to contradict.
+  if (voters.size() > 1) abstention_->through = std::max({abstention_->through, epoch_there, epoch()});
   // With this node they are as many as no majority with this node can do without.
   const size_t enough = std::min((voters.size() + 1) / 2, voters.size() - 1);
   abstention_->known = heard_voters_.size() >= enough;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/core/membership.h"
 #include "server/core/membership_codec.h"
 #include "storage/format/meta_codec.h"
 #include "tests/server/core/turns.h"
@@ -75,6 +76,9 @@ class NodeStoreTest : public testing::Test {
     const auto actor = DecodeActorState(*opened->engine->Get(Table::kMeta, kMetaActor));
     ASSERT_TRUE(actor.ok());
     EXPECT_EQ(actor->incarnation, identity_->stores() << 20);
+    // Votes may be among what was not read.
+    const auto [votes, forgotten] = Membership::VotesForgotten();
+    EXPECT_EQ(*opened->engine->Get(Table::kMeta, votes), forgotten);
     EXPECT_TRUE(damage_.first().ok());
     EXPECT_TRUE(Exists("store.damaged"));
     EXPECT_FALSE(Exists("store.new"));

@@ -67,7 +67,6 @@ Cluster::Cluster(World& world, int nodes)
     if (i <= first) SimControl::Form(*nodes_.back(), view_->layout);
   }
   gone_.resize(nodes_.size());
-  store_lost_.resize(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) Start(i);
   NoticeLinks();
 }
@@ -213,9 +212,7 @@ void Cluster::Start(size_t node) {
   if (gone_[node]) return;
   std::vector<std::string> seeds;
   for (const auto& each : nodes_) seeds.push_back(SimControl::AddressOf(*each));
-  const bool lost = store_lost_[node];
-  store_lost_[node] = false;
-  if (!controls_[node]->Start(seeds, lost)) gone_[node] = true;
+  if (!controls_[node]->Start(seeds)) gone_[node] = true;
 }
 
 void Cluster::Crash(size_t index, bool with_disk) {
@@ -232,7 +229,6 @@ void Cluster::Stop(size_t index, bool with_disk) {
   if (with_disk) {
     disk_lost_();
     node.LoseDisk();
-    store_lost_[index] = true;
   } else {
     node.Crash();
   }

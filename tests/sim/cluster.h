@@ -122,8 +122,7 @@ class Cluster final : private SimNode::Host, private SimControl::Host {
   bool ever_moved_ = false;
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<std::unique_ptr<SimControl>> controls_;
-  std::vector<bool> gone_;        // removed, for good
-  std::vector<bool> store_lost_;  // since its last life
+  std::vector<bool> gone_;  // removed, for good
   std::map<NodeId, size_t> by_id_;
   std::vector<Link> links_;
   uint64_t last_ticket_ = 0;

@@ -23,7 +23,7 @@ void SimControl::Form(SimNode& node, const Layout& first) {
   (void)formed;
 }
 
-bool SimControl::Start(const std::vector<std::string>& seeds, bool store_lost) {
+bool SimControl::Start(const std::vector<std::string>& seeds) {
   assert(!running());
   ++life_;
   absl::StatusOr<std::map<std::string, std::string>> persisted = ControlThread::Load(node_.engine());
@@ -37,7 +37,6 @@ bool SimControl::Start(const std::vector<std::string>& seeds, bool store_lost) {
   config.seeds = seeds;
   config.bootstrap_expect = 1000;  // no cluster forms by itself
   config.random_seed = world_.random().Next();
-  config.store_lost = store_lost;
   absl::Status status;
   membership_.emplace(std::move(config), *persisted, &status);
   assert(status.ok());

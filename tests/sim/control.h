@@ -32,7 +32,7 @@ class SimControl {
 
   // Begins a life, and with it the node's: on what the last ones left on its disk. False: it was removed, and
   // may not start any more.
-  bool Start(const std::vector<std::string>& seeds, bool store_lost);
+  bool Start(const std::vector<std::string>& seeds);
   void Stop();
 
   void Receive(control::Message message);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/core/describe.h"
+#include "server/core/membership.h"
 #include "server/lane/answers.h"
 #include "storage/format/meta_codec.h"
 #include "storage/format/row_key.h"
@@ -101,9 +102,11 @@ void SimNode::LoseDisk() {
     (void)erased;
   }
   const ActorState actor = {.incarnation = static_cast<uint32_t>(++stores_ << 20), .clean = true};
+  const auto [votes, forgotten] = Membership::VotesForgotten();
   const EngineWrite claim[] = {
       {Table::kMeta, std::string(kMetaActor), std::make_shared<const std::string>(EncodeActorState(actor))},
-      {Table::kMeta, std::string(kMetaFilling), std::make_shared<const std::string>()}};
+      {Table::kMeta, std::string(kMetaFilling), std::make_shared<const std::string>()},
+      {Table::kMeta, votes, std::make_shared<const std::string>(forgotten)}};
   const absl::Status claimed = engine_.Apply(claim, Durability::kDisk, "");
   assert(claimed.ok());
   (void)claimed;

@@ -78,10 +78,9 @@ TEST(LostStores, OneAfterTheOtherCostNoMajority) {
   Moving cluster(0);
   for (const int lost : {2, 1}) {
     cluster.Crash(lost);
-    cluster.node(lost).disk.clear();
+    cluster.node(lost).disk = {Membership::VotesForgotten()};
     cluster.node(lost).view = nullptr;
     cluster.node(lost).layouts = {};
-    cluster.node(lost).config.store_lost = true;
     cluster.Start(lost);
     const uint64_t epoch = cluster.layout().epoch;
     EXPECT_TRUE(cluster.RunUntil(Seconds(10),
@@ -97,10 +96,9 @@ TEST(LostStores, AllOfThemFormTheClusterAnew) {
   Moving cluster(0);
   for (int i = 0; i < 3; ++i) {
     cluster.Crash(i);
-    cluster.node(i).disk.clear();
+    cluster.node(i).disk = {Membership::VotesForgotten()};
     cluster.node(i).view = nullptr;
     cluster.node(i).layouts = {};
-    cluster.node(i).config.store_lost = true;
   }
   cluster.Run(Seconds(1));
   cluster.StartAll();

@@ -22,7 +22,7 @@ class Voter {
     config_.self.id = self;
     config_.self.peer_address = AddressOf(self);
     config_.bootstrap_expect = 3;
-    config_.store_lost = store_lost;
+    if (store_lost) disk_.insert(Membership::VotesForgotten());
     Start();
   }
   static std::string AddressOf(NodeId node) { return "a" + ToString(node); }
@@ -47,6 +47,12 @@ class Voter {
     ASSERT_TRUE(status.ok()) << status;
     layouts_ = membership_->layouts();
     lane_ = {};
+  }
+  // A new life on what could be read of a damaged store.
+  void StartRebuilt() {
+    const auto [key, forgotten] = Membership::VotesForgotten();
+    disk_[key] = forgotten;
+    Start();
   }
   void Push(std::vector<control::MemberStep> steps = {}) {
     Step(kC, control::LayoutPush{Newest(), Before(), std::move(steps)});
@@ -280,6 +286,18 @@ TEST(LostStore, DoesNotVoteAboutWhatItMayHaveVotedAboutBefore) {
   b.Step(kC, control::LayoutPush{
                  *WithKeyspace(Voter::Finish(), {.name = "k", .r = {}, .w = {}}), std::nullopt, {}});
   EXPECT_EQ(b.Promises({1, kC}), true);
+}
+
+TEST(LostStore, APartOfItMayHaveBeenVotesToo) {
+  Voter b(kB);
+  b.Push();
+  b.StartRebuilt();
+  EXPECT_EQ(b.Promises({1, kC}), std::nullopt) << "it knows the layout, but not what it voted";
+  b.Hello(kA, 2);
+  b.Hello(kC, 2);
+  EXPECT_EQ(b.Promises({1, kC}), std::nullopt);
+  b.Step(kC, control::LayoutPush{Voter::Finish(), std::nullopt, {}});
+  EXPECT_EQ(b.Promises({1, kC}), true) << "about what follows the next one";
 }
 
 TEST(LostStore, NeitherDoesItCommitItself) {
