@@ -126,15 +126,18 @@ def run(arguments, stdin=b"", seconds=30.0, environment=ENVIRONMENT):
 class Node:
     """One gyred: its files, its process and ways to call it."""
 
-    def __init__(self, directory, index, ports, data_dir=None):
+    def __init__(self, directory, index, ports, data_dir=None, host="127.0.0.1", through=()):
+        """`through`: what the program is started through; it then listens at `host`."""
         self.index = index
+        self.host = host
+        self.through = list(through)
         self.directory = directory
         self.data_dir = data_dir or os.path.join(directory, "data")
         self.config = os.path.join(directory, "gyred.toml")
         self.log_path = os.path.join(directory, "gyred.log")
         self.client_port, self.peer_port, self.http_port = ports
-        self.address = f"127.0.0.1:{self.client_port}"
-        self.peer_address = f"127.0.0.1:{self.peer_port}"
+        self.address = f"{host}:{self.client_port}"
+        self.peer_address = f"{host}:{self.peer_port}"
         self.process = None
         self.ready_seconds = None  # from the last start of the process to the first 200 of /readyz
         self._started = 0.0
@@ -144,7 +147,7 @@ class Node:
     def write_config(self, expect, seeds, settings):
         sections = {
             "node": {"data_dir": self.data_dir},
-            "listen": {"client": self.address, "peer": self.peer_address, "http": f"127.0.0.1:{self.http_port}"},
+            "listen": {"client": self.address, "peer": self.peer_address, "http": f"{self.host}:{self.http_port}"},
             "cluster": {"bootstrap_expect": expect, "seeds": seeds},
         }
         for section, values in settings.items():
@@ -160,7 +163,7 @@ class Node:
         assert not self.running()
         with open(self.log_path, "ab") as log:
             self._started = time.monotonic()
-            self.process = subprocess.Popen([*DIE_WITH_PARENT, GYRED, "--config", self.config],
+            self.process = subprocess.Popen([*DIE_WITH_PARENT, *self.through, GYRED, "--config", self.config],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
         self.ready_seconds = None
 
@@ -232,7 +235,7 @@ class Node:
 
     def http(self, path):
         """(status, body) of a page, or (0, why) while nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=2)
+        connection = http.client.HTTPConnection(self.host, self.http_port, timeout=2)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -253,7 +256,7 @@ class Node:
 
     def channel(self, port):
         if port not in self._channels:
-            self._channels[port] = grpc.insecure_channel(f"127.0.0.1:{port}", _CHANNEL_OPTIONS)
+            self._channels[port] = grpc.insecure_channel(f"{self.host}:{port}", _CHANNEL_OPTIONS)
         return self._channels[port]
 
     @property
@@ -334,15 +337,20 @@ class Node:
 class Cluster:
     """Nodes in a directory of their own. As a context, started and formed; on leaving, all are ended."""
 
-    def __init__(self, nodes=3, settings=None, data_dirs=None):
+    def __init__(self, nodes=3, settings=None, data_dirs=None, zones=None, network=None):
+        """`zones`: the zone of each node. `network`: each node has a host of its own there."""
         self.directory = tempfile.mkdtemp(prefix="gyre-test-")
+        self.made = nodes  # ever; a node that left is no longer among `nodes`
         ports = free_ports(3 * nodes)
         self.nodes = [
             Node(os.path.join(self.directory, f"node-{i + 1}"), i + 1, ports[3 * i:3 * i + 3],
-                 data_dirs[i] if data_dirs else None) for i in range(nodes)]
+                 data_dirs[i] if data_dirs else None,
+                 **({"host": network.address(i + 1), "through": network.on(i + 1)} if network else {}))
+            for i in range(nodes)]
         seeds = [node.peer_address for node in self.nodes]
-        for node in self.nodes:
-            node.write_config(nodes, seeds, settings or {})
+        for i, node in enumerate(self.nodes):
+            own = {"node": {"zone": zones[i]}} if zones else {}
+            node.write_config(nodes, seeds, {**(settings or {}), **own})
 
     def __enter__(self):
         try:
@@ -374,13 +382,14 @@ class Cluster:
             node.wait_ready()
         self.wait_connected()
 
-    def kill_all(self):
-        """Kills all at once, as a loss of power would."""
-        for node in self.nodes:
+    def kill_all(self, nodes=None):
+        """Kills these nodes (all) at once, as a loss of power would."""
+        nodes = nodes or self.nodes
+        for node in nodes:
             node.check_running()
-        for node in self.nodes:
+        for node in nodes:
             node.process.kill()
-        for node in self.nodes:
+        for node in nodes:
             node.process.wait(10)
             node.process = None
 

@@ -19,7 +19,8 @@ def id_of(node):
 
 def add_node(cluster, settings=None, wait=True):
     """One more node, started, which announces itself and owns nothing."""
-    index = len(cluster.nodes) + 1
+    cluster.made += 1
+    index = cluster.made
     node = Node(os.path.join(cluster.directory, f"node-{index}"), index, free_ports(3))
     node.write_config(3, [other.peer_address for other in cluster.nodes if other.running()], settings or {})
     cluster.nodes.append(node)
@@ -68,6 +69,7 @@ class Load:
         self.acked = []
         self.unknown = 0
         self.refused = 0
+        self.last_unknown = self.last_refusal = ""
         self.wrong = []  # what must not be
         self.reads = 0
         self.latencies = []  # seconds, of reads and writes: (at, seconds)
@@ -92,13 +94,15 @@ class Load:
             key = b"set-%d-%d" % (number, count)
             count += 1
             begun = time.monotonic()
+            node = chance.choice(self.nodes)
             try:
-                chance.choice(self.nodes).put(key, b"value of " + key, w=QUORUM, timeout=10)
+                node.put(key, b"value of " + key, w=QUORUM, timeout=10)
                 self.acked.append(key)
                 self.latencies.append((begun, time.monotonic() - begun))
             except grpc.RpcError as error:
                 if error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED):
                     self.unknown += 1
+                    self.last_unknown = f"{key} at node {node.index}: {error.code()} {error.details()}"
                 else:
                     self.refused += 1
                     self.last_refusal = error.details()

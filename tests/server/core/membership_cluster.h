@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
@@ -98,6 +99,8 @@ class MembershipCluster {
   Micros now() const { return now_; }
   uint64_t digest() const { return digest_; }  // of everything that happened
   uint64_t sent() const { return sent_; }      // messages, those that were lost included
+  // Is shown each message that is sent.
+  std::function<void(const control::Message&)> on_send;
 
   // Asks node `i` to create a keyspace with a name of its own. Returns the ticket, which is also in the name.
   uint64_t Create(int i, Micros time) {
@@ -286,6 +289,7 @@ class MembershipCluster {
   void Send(int i, MembershipOutbox::Send send) {
     Note(TokenOf(send.to_address).value + send.message.body.index());
     ++sent_;
+    if (on_send) on_send(send.message);
     Event event;
     event.sender = i;
     event.to = std::move(send.to_address);

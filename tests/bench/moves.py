@@ -1,0 +1,163 @@
+"""What changes of the members cost; tests/bench/moves runs it."""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+
+from cluster import Cluster, wait_until  # noqa: E402
+from moving import Load, add_node, change, holders, id_of, plan, wait_converged  # noqa: E402
+
+LONG_SECONDS = 900.0
+
+
+def received(node):
+    return (int(node.metric("gyre_move_keys_received_total")), int(node.metric("gyre_move_received_bytes_total")))
+
+
+def import_keys(cluster, keys):
+    lines = "".join(f'{{"key":"key-{key:09}","value":"{key:0>100}"}}\n' for key in range(keys))
+    result = cluster.cli("-o", "json", "import", "-", stdin=lines.encode(), seconds=LONG_SECONDS)
+    if result.code != 0 or json.loads(result.stdout) != {"imported": keys, "failed": 0}:
+        raise AssertionError(f"import: {result}")
+
+
+def status(cluster):
+    return json.loads(cluster.cli("-o", "json", "cluster", "status").stdout)
+
+
+# --- rounds
+
+def step(cluster, load, takers, *arguments):
+    """One change under load: a row of the table."""
+    before = [received(node)[1] for node in takers]
+    acked = len(load.acked)
+    begun = time.monotonic()
+    made = change(cluster, *arguments)
+    ended = time.monotonic()
+    planned = sum(move["bytes"] for move in made["moves"])
+    moved = sum(received(node)[1] for node in takers) - sum(before)
+    written = len(load.acked) - acked
+    return begun, ended, planned, moved, written
+
+
+def rounds(options):
+    with Cluster(3) as cluster:
+        import_keys(cluster, options.keys)
+        members = list(cluster.nodes)
+        wait_converged(cluster, seconds=LONG_SECONDS)
+        print("round  change  seconds  planned bytes  moved bytes  moved/planned  keys written  p99 before ms  during ms  ratio")
+        with Load(members, pause=options.pause) as load:
+            for round_ in range(1, options.rounds + 1):
+                spares = [add_node(cluster), add_node(cluster)]
+                steps = [("add", spare) for spare in spares] + [("remove", spare) for spare in spares]
+                for what, spare in steps:
+                    quiet = time.monotonic()
+                    time.sleep(options.quiet)
+                    calm = load.p99(quiet, time.monotonic())
+                    if what == "remove":
+                        load.nodes.remove(spare)
+                    takers = [spare] if what == "add" else [node for node in cluster.nodes if node is not spare]
+                    begun, ended, planned, moved, written = step(cluster, load, takers, f"--{what}", id_of(spare))
+                    if what == "add":
+                        load.nodes.append(spare)
+                    during = load.p99(begun, ended)
+                    print(f"{round_:5}  {what:6}  {ended - begun:7.2f}  {planned:13}  {moved:11}  {moved / planned:13.3f}  {written:12}"
+                          f"  {calm * 1000:13.2f}  {during * 1000:9.2f}  {during / calm:5.2f}", flush=True)
+                for spare in spares:
+                    spare.stop()
+                    cluster.nodes.remove(spare)
+        print(f"writes acknowledged {len(load.acked)}, refused {load.refused}, unknown {load.unknown};"
+              f" reads {load.reads}, wrong or failed {len(load.wrong)}")
+        wait_converged(cluster, seconds=LONG_SECONDS)
+        for key in load.acked:
+            load.check(members[0], key)
+        misplaced = sum(1 for key in load.acked[::options.sample] if holders(members, key) != 3)
+        print(f"at the end: {len(load.wrong)} keys wrong or not readable, {misplaced} of"
+              f" {len(load.acked[::options.sample])} looked at on the disks are not on exactly 3 nodes")
+        for line in load.wrong[:10]:
+            print(line)
+
+
+# --- crashes
+
+def crashes(options):
+    chance = random.Random(options.seed)
+    with Cluster(3) as cluster:
+        import_keys(cluster, options.keys)
+        givers = list(cluster.nodes)
+        spare = add_node(cluster)
+        wait_converged(cluster, nodes=givers, seconds=LONG_SECONDS)
+        made, path = plan(cluster, "--add", id_of(spare))
+        planned = sum(move["bytes"] for move in made["moves"])
+        planned_keys = sum(move["keys"] for move in made["moves"])
+        rate = planned // options.spread
+        if cluster.cli("cluster", "moves", "rate", str(rate)).code != 0:
+            raise AssertionError("the rate cannot be set")
+        print(f"planned: {planned_keys} keys, {planned} bytes, at {rate} bytes/s", flush=True)
+        result = cluster.cli("-o", "json", "cluster", "apply", path)
+        if result.code != 0:
+            raise AssertionError(f"apply: {result}")
+        begun = time.monotonic()
+        keys = octets = 0
+        for kill in range(options.kills):
+            # Spread over what is left of the movement, whatever the starts cost.
+            time.sleep(chance.uniform(0.2, 1.8) * options.spread / (options.kills + 1) / 1.2)
+            victim = spare if kill % 2 == 0 else chance.choice(givers)
+            lived = received(spare)
+            if victim is spare:
+                keys, octets = keys + lived[0], octets + lived[1]
+            done = (keys + (0 if victim is spare else lived[0])) / planned_keys
+            victim.kill()
+            victim.start()
+            victim.wait_ready()
+            print(f"kill {kill + 1:2} of {'taker' if victim is spare else 'giver'} at {time.monotonic() - begun:6.1f} s,"
+                  f" {done:6.1%} fetched", flush=True)
+            if options.abort and kill + 1 == options.kills // 2:
+                result = cluster.cli("-o", "json", "cluster", "moves", "abort")
+                if result.code != 0:
+                    raise AssertionError(f"abort: {result}")
+                print("abandoned", flush=True)
+        cluster.cli("cluster", "moves", "rate", "1000000000")
+        wait_until("one layout is left", lambda: status(cluster)["active_layouts"] == 1, LONG_SECONDS)
+        lived = received(spare)
+        keys, octets = keys + lived[0], octets + lived[1]
+        wait_converged(cluster, seconds=LONG_SECONDS)
+        print(f"ended after {time.monotonic() - begun:.1f} s, converged; the new node fetched {keys} keys, {octets} bytes")
+        nodes = {node["id"]: node for node in status(cluster)["nodes"]}
+        sample = [b"key-%09d" % number for number in range(0, options.keys, max(1, options.keys // 500))]
+        if options.abort:
+            held = sum(holders([spare], key) for key in sample)
+            print(f"of {len(sample)} keys, {held} are still on the node that was to be added;"
+                  f" {sum(holders(givers, key) == 3 for key in sample)} are on the three others")
+        else:
+            rows = nodes[id_of(spare)]["keys"]
+            print(f"it holds {rows} keys: {keys / rows - 1:.2%} were fetched again;"
+                  f" of {len(sample)} keys, {sum(holders(cluster.nodes, key) == 3 for key in sample)} are on exactly 3 nodes")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    of_rounds = commands.add_parser("rounds")
+    of_rounds.add_argument("--rounds", type=int, default=20)
+    of_rounds.add_argument("--keys", type=int, default=50_000)
+    of_rounds.add_argument("--pause", type=float, default=0.002, help="seconds between two calls of a client")
+    of_rounds.add_argument("--quiet", type=float, default=5.0, help="seconds of load before each change, to compare with")
+    of_rounds.add_argument("--sample", type=int, default=50, help="one of so many written keys is looked for on the disks")
+    of_crashes = commands.add_parser("crashes")
+    of_crashes.add_argument("--keys", type=int, default=1_000_000)
+    of_crashes.add_argument("--kills", type=int, default=20)
+    of_crashes.add_argument("--spread", type=int, default=60, help="seconds that the movement would take without kills")
+    of_crashes.add_argument("--seed", type=int, default=1)
+    of_crashes.add_argument("--abort", action="store_true", help="after half of the kills, go back")
+    options = parser.parse_args()
+    {"rounds": rounds, "crashes": crashes}[options.command](options)
+
+
+if __name__ == "__main__":
+    main()
