@@ -167,7 +167,7 @@ absl::Status CheckRebuild(Engine& damaged, const std::string& path, const Identi
 }
 
 // Makes the new store.
-absl::StatusOr<Salvaged> CopyToNew(Engine& damaged, Identity& identity, absl::FunctionRef<bool()> go_on) {
+absl::StatusOr<Salvaged> CopyToNew(Remains& damaged, Identity& identity, absl::FunctionRef<bool()> go_on) {
   if (absl::Status status = Remove(identity, kNew); !status.ok()) return status;
   const auto fresh = RocksEngine::Open(PathOf(identity, kNew));
   if (!fresh.ok()) return fresh.status();
@@ -188,7 +188,8 @@ absl::Status Rebuild(const char* from, Identity& identity, absl::FunctionRef<boo
   auto damaged = RocksEngine::OpenDamaged(PathOf(identity, from), PathOf(identity, kReading));
   if (absl::IsDataLoss(damaged.status())) return Unreadable(PathOf(identity, from), damaged.status());
   if (!damaged.ok()) return damaged.status();
-  if (absl::Status status = CheckRebuild(**damaged, PathOf(identity, from), identity); !status.ok()) {
+  if (absl::Status status = CheckRebuild((*damaged)->engine(), PathOf(identity, from), identity);
+      !status.ok()) {
     return status;
   }
   if (std::string_view(from) != kDamaged) {

@@ -5,140 +5,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
-#include <cstdarg>
 #include <filesystem>
 #include <memory>
-#include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
-#include <rocksdb/table.h>
 #include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
 #include <utility>
 
 #include "storage/file_check.h"
+#include "storage/rocks_open.h"
 
 namespace gyre {
 namespace {
-
-// The meta table is the column family that RocksDB always has.
-const char* FamilyOf(Table table) {
-  switch (table) {
-    case Table::kRows:
-      return "rows";
-    case Table::kHints:
-      return "hints";
-    case Table::kCollect:
-      return "collect";
-    case Table::kMeta:
-      break;
-  }
-  return rocksdb::kDefaultColumnFamilyName.c_str();
-}
-
-rocksdb::Slice SliceOf(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
-std::string_view ViewOf(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-// One of Engine's errors, as a sentence that names the directory.
-absl::Status StatusOf(const rocksdb::Status& status, const std::string& path) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string why = status.ToString();
-  if (status.IsNotFound()) return absl::NotFoundError("no such entry in " + path);
-  if (status.IsCorruption() ||
-      status.IsPathNotFound()) {  // a file of it that is missing is no passing trouble
-    return absl::DataLossError("the store in " + path + " is damaged: " + why +
-                               "; what cannot be read of it has to come from other replicas");
-  }
-  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::SubCode::kSpaceLimit) {
-    return absl::ResourceExhaustedError("the disk of " + path + " is full: " + why + "; free some space");
-  }
-  if (status.IsIOError() && why.find("lock") != std::string::npos) {
-    return absl::UnavailableError("the data directory " + path + " is in use by another process: " + why +
-                                  "; stop that process, or choose another directory");
-  }
-  return absl::UnavailableError("the disk of " + path + " refuses: " + why +
-                                "; check the disk and its file system");
-}
-
-rocksdb::ColumnFamilyOptions FamilyOptions(const RocksOptions& options,
-                                           std::shared_ptr<rocksdb::Cache> cache) {
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = std::move(cache);
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));  // most puts look up a key that is not there
-  table.block_size = 8 << 10;
-  table.cache_index_and_filter_blocks = true;  // or they would grow with the data, outside of any limit
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-  table.format_version = 5;
-  rocksdb::ColumnFamilyOptions family;
-  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  // A put of a new key first looks for it: a filter over the newest rows answers without walking their list.
-  family.memtable_whole_key_filtering = true;
-  family.memtable_prefix_bloom_size_ratio = 0.1;
-  family.write_buffer_size = std::max<size_t>(options.write_buffer_bytes / 2, 64 << 10);
-  family.compression = rocksdb::kLZ4Compression;
-  family.level_compaction_dynamic_level_bytes = true;
-  return family;
-}
-
-// After a full disk RocksDB would wait until some multiple of its buffers is free, perhaps for ever on a
-// small disk, and refuse Resume meanwhile. Resume alone ends the refusal of writes, when its caller finds
-// that there is space.
-class RecoveryIsOurs final : public rocksdb::EventListener {
- public:
-  RecoveryIsOurs(std::string path, std::function<void(const absl::Status&)> met_damage)
-      : path_(std::move(path)), met_damage_(std::move(met_damage)) {}
-
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
-    if (error->IsCorruption() && met_damage_) met_damage_(StatusOf(*error, path_));
-  }
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
-                            bool* auto_recovery) override {
-    error.PermitUncheckedError();
-    *auto_recovery = false;
-  }
-
- private:
-  const std::string path_;
-  const std::function<void(const absl::Status&)> met_damage_;
-};
-
-// RocksDB's own log would stand on the data's disk, and its second line after that is full aborts the
-// process. Whatever matters is in the statuses that it returns.
-class Silence final : public rocksdb::Logger {
- public:
-  Silence() : Logger(rocksdb::InfoLogLevel::HEADER_LEVEL) {}
-  using rocksdb::Logger::Logv;
-  void Logv(const char*, va_list) override {}
-};
-
-rocksdb::DBOptions DatabaseOptions(const std::string& path, const RocksOptions& options) {
-  rocksdb::DBOptions db;
-  db.create_if_missing = true;
-  db.create_missing_column_families = true;
-  db.paranoid_checks = true;
-  // A crash tears the end of the log, which is tolerated: nothing there was acknowledged. Damage anywhere
-  // else makes Open fail; recovery to a point in time would drop everything behind it in silence.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  // A synced log that went missing or lost its end is noticed too.
-  db.track_and_verify_wals_in_manifest = true;
-  // Old logs go to an archive, where ReplayNotes finds them. RocksDB looks at its size only every ten
-  // minutes, so PruneLog does so in between.
-  db.WAL_size_limit_MB = std::max<uint64_t>(options.log_bytes_max >> 20, 1);
-  db.max_total_wal_size = options.write_buffer_bytes;  // bounds how long opening takes
-  db.db_write_buffer_size = options.write_buffer_bytes;
-  db.max_background_jobs = 2;
-  db.max_open_files = 512;
-  db.bytes_per_sync = 1 << 20;
-  db.info_log = std::make_shared<Silence>();
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  db.listeners.push_back(std::make_shared<RecoveryIsOurs>(path, options.met_damage));
-  return db;
-}
 
 // Hands on the notes of one batch.
 class NoteReader final : public rocksdb::WriteBatch::Handler {
@@ -155,46 +35,10 @@ class NoteReader final : public rocksdb::WriteBatch::Handler {
   absl::FunctionRef<void(std::string_view note)> visit_;
 };
 
-// RocksDB, open: the database and its column families, by table.
-struct Opened {
-  Opened() = default;
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  ~Opened() {
-    for (rocksdb::ColumnFamilyHandle* family : families)
-      db->DestroyColumnFamilyHandle(family).PermitUncheckedError();
-  }
-
-  std::unique_ptr<rocksdb::DB> db;
-  std::vector<rocksdb::ColumnFamilyHandle*> families;
-};
-
-absl::StatusOr<std::unique_ptr<Opened>> OpenDatabase(const std::string& path, const RocksOptions& options,
-                                                     bool damaged = false) {
-  rocksdb::ColumnFamilyOptions family = FamilyOptions(options, rocksdb::NewLRUCache(options.cache_bytes));
-  rocksdb::DBOptions database = DatabaseOptions(path, options);
-  if (damaged) {
-    family.disable_auto_compactions = true;
-    database.create_if_missing = false;
-    database.paranoid_checks = false;  // or one table that is missing or cut off would hide all others
-    database.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
-    database.track_and_verify_wals_in_manifest = false;
-  }
-  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  for (int table = 0; table < kTables; ++table)
-    descriptors.emplace_back(FamilyOf(static_cast<Table>(table)), family);
-  auto opened = std::make_unique<Opened>();
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(database, path, descriptors, &opened->families, &db);
-  if (!status.ok()) return StatusOf(status, path);
-  opened->db.reset(db);
-  return opened;
-}
-
 // Any method but Resume holds mutex_ shared. Resume may open the database anew, for which it holds it alone.
 class Database final : public Engine {
  public:
-  Database(std::string path, const RocksOptions& options, std::unique_ptr<Opened> opened)
+  Database(std::string path, const RocksOptions& options, std::shared_ptr<OpenedRocks> opened)
       : path_(std::move(path)), options_(options), opened_(std::move(opened)) {}
 
   absl::StatusOr<std::string> Get(Table table, std::string_view key) override {
@@ -345,7 +189,7 @@ class Database final : public Engine {
     if (opened_ && !write_failed_) return StatusOf(db().Resume(), path_);
     if (absl::Status status = CheckSpaceToOpen(); !status.ok()) return status;
     opened_.reset();
-    absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(path_, options_);
+    absl::StatusOr<std::shared_ptr<OpenedRocks>> opened = OpenRocks(path_, options_);
     if (!opened.ok()) return opened.status();
     opened_ = *std::move(opened);
     write_failed_ = false;
@@ -356,7 +200,7 @@ class Database final : public Engine {
   static constexpr uint64_t kBytesBetweenPrunes = 64 << 20;
 
   rocksdb::ColumnFamilyHandle* Family(Table table) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return opened_->families[static_cast<size_t>(table)];
+    return opened_->Family(table);
   }
 
   rocksdb::DB& db() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return *opened_->db; }
@@ -416,32 +260,24 @@ class Database final : public Engine {
   const std::string path_;
   const RocksOptions options_;
   mutable absl::Mutex mutex_;
-  std::unique_ptr<Opened> opened_ ABSL_GUARDED_BY(mutex_);  // null: it could not be opened again
-  std::atomic<bool> write_failed_ = false;                  // no more writes until Resume
+  std::shared_ptr<OpenedRocks> opened_ ABSL_GUARDED_BY(mutex_);  // null: it could not be opened again
+  std::atomic<bool> write_failed_ = false;                       // no more writes until Resume
   std::atomic<uint64_t> bytes_since_prune_ = 0;
 };
 
 }  // namespace
 
+std::unique_ptr<Engine> MakeRocksEngine(std::string path, const RocksOptions& options,
+                                        std::shared_ptr<OpenedRocks> opened) {
+  return std::make_unique<Database>(std::move(path), options, std::move(opened));
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> RocksEngine::Open(const std::string& path,
                                                           const RocksOptions& options) {
   if (absl::Status status = CheckFiles(path); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(path, options);
+  absl::StatusOr<std::shared_ptr<OpenedRocks>> opened = OpenRocks(path, options);
   if (!opened.ok()) return opened.status();
-  return std::make_unique<Database>(path, options, *std::move(opened));
-}
-
-absl::StatusOr<std::unique_ptr<Engine>> RocksEngine::OpenDamaged(const std::string& path,
-                                                                 const std::string& scratch,
-                                                                 const RocksOptions& options) {
-  if (!std::filesystem::exists(path + "/CURRENT")) {
-    return absl::DataLossError("in " + path +
-                               " the file CURRENT is missing, which leads to the list of its tables");
-  }
-  if (absl::Status status = LinkDamaged(path, scratch); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Opened>> opened = OpenDatabase(scratch, options, /*damaged=*/true);
-  if (!opened.ok()) return opened.status();
-  return std::make_unique<Database>(scratch, options, *std::move(opened));
+  return MakeRocksEngine(path, options, *std::move(opened));
 }
 
 }  // namespace gyre

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "storage/engine.h"
+#include "storage/remains.h"
 
 namespace gyre {
 
@@ -32,11 +33,11 @@ class RocksEngine {
 
   // Opens what is left of a store that Open refuses as damaged, or that was found to be. It is laid out in
   // the directory `scratch` (LinkDamaged), which is made anew, and is for the caller to remove; nothing in
-  // `path` is changed. What the log holds before and behind a damaged place is there. Reads that meet damage
-  // in a table fail with DATA_LOSS, as ever; so does this when nothing can be read.
-  static absl::StatusOr<std::unique_ptr<Engine>> OpenDamaged(const std::string& path,
-                                                             const std::string& scratch,
-                                                             const RocksOptions& options = {});
+  // `path` is changed. What the log holds before and behind a damaged place is there. DATA_LOSS when nothing
+  // can be read.
+  static absl::StatusOr<std::unique_ptr<Remains>> OpenDamaged(const std::string& path,
+                                                              const std::string& scratch,
+                                                              const RocksOptions& options = {});
 
   RocksEngine() = delete;
 };

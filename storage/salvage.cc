@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "storage/damage.h"
 #include "storage/format/meta_codec.h"
 #include "storage/format/row_key.h"
 
@@ -34,53 +33,57 @@ bool IsSound(Table table, std::string_view key, std::string_view record) {
   return whole && !absl::IsDataLoss(DecodeRecord(record).status());
 }
 
-class Copy {
+// Writes what is read of one table of the damaged store to the new one.
+class Copy final : public Remains::Reader {
  public:
-  Copy(Engine& damaged, Store& fresh, absl::FunctionRef<bool()> go_on, Salvaged& done)
-      : damaged_(damaged), fresh_(fresh), go_on_(go_on), done_(done) {}
+  Copy(Table table, Store& fresh, absl::FunctionRef<bool()> go_on, Salvaged& done, uint64_t& copied)
+      : table_(table), fresh_(fresh), go_on_(go_on), done_(done), copied_(copied) {}
 
-  absl::Status Rows(Table table, uint64_t& copied) {
-    KeyRange range = RangeOf(table);
-    for (bool more = true; more && range.begin < range.end;) {
-      if (!go_on_()) return absl::CancelledError("the rebuilding of the store was told to end");
-      std::vector<RowWrite> batch;
-      size_t bytes = 0;
-      std::string next = range.begin;
-      more = false;
-      const auto take = [&](std::string_view key, std::string_view record) {
-        more = bytes >= kBatchBytes;
-        if (more) return false;
-        bytes += key.size() + record.size();
-        next = std::string(key) + '\0';
-        if (IsSound(table, key, record)) {
-          batch.push_back({std::string(key), nullptr, BytesOf(record)});
-        } else {
-          PassOver(absl::DataLossError("a row fails its checksum"));
-        }
-        return true;
-      };
-      const absl::Status status = damaged_.Scan(table, range, take);
-      if (!status.ok() && !absl::IsDataLoss(status)) return status;
-      if (absl::Status written = fresh_.Commit(batch, {}, Durability::kMemory); !written.ok()) return written;
-      copied += batch.size();
-      range.begin = std::move(next);
-      if (status.ok()) continue;
-      PassOver(status);
-      range.begin = BehindDamage(damaged_, table, range);
-      more = true;
+  absl::Status From(Remains& damaged) {
+    if (!GoOn()) return status_;
+    const absl::Status status = damaged.Scan(table_, RangeOf(table_), *this);
+    if (status_.ok()) Write();
+    return status_.ok() ? status : status_;
+  }
+
+  bool Entry(std::string_view key, std::string_view record) override {
+    if (!IsSound(table_, key, record)) {
+      Damage(absl::DataLossError("a row fails its checksum"));
+      return true;
     }
-    return absl::OkStatus();
+    bytes_ += key.size() + record.size();
+    batch_.push_back({std::string(key), nullptr, BytesOf(record)});
+    return bytes_ < kBatchBytes || (Write() && GoOn());
+  }
+
+  void Damage(const absl::Status& what) override {
+    if (done_.places++ == 0) done_.first = what;
+  }
+
+  bool GoOn() override {
+    if (go_on_()) return true;
+    status_ = absl::CancelledError("the rebuilding of the store was told to end");
+    return false;
   }
 
  private:
-  void PassOver(const absl::Status& why) {
-    if (done_.places++ == 0) done_.first = why;
+  bool Write() {
+    status_ = fresh_.Commit(batch_, {}, Durability::kMemory);
+    if (!status_.ok()) return false;
+    copied_ += batch_.size();
+    batch_.clear();
+    bytes_ = 0;
+    return true;
   }
 
-  Engine& damaged_;
+  const Table table_;
   Store& fresh_;
   const absl::FunctionRef<bool()> go_on_;
   Salvaged& done_;
+  uint64_t& copied_;
+  std::vector<RowWrite> batch_;
+  size_t bytes_ = 0;
+  absl::Status status_;  // why it ended
 };
 
 // What the new store remembers of the old one's facts.
@@ -104,13 +107,14 @@ absl::StatusOr<std::vector<EngineWrite>> FactsToKeep(Engine& damaged) {
 
 }  // namespace
 
-absl::StatusOr<Salvaged> Salvage(Engine& damaged, Store& fresh, absl::FunctionRef<bool()> go_on) {
-  const auto facts = FactsToKeep(damaged);
+absl::StatusOr<Salvaged> Salvage(Remains& damaged, Store& fresh, absl::FunctionRef<bool()> go_on) {
+  const auto facts = FactsToKeep(damaged.engine());
   if (!facts.ok()) return facts.status();
   Salvaged done;
-  Copy copy(damaged, fresh, go_on, done);
-  if (absl::Status status = copy.Rows(Table::kRows, done.rows); !status.ok()) return status;
-  if (absl::Status status = copy.Rows(Table::kHints, done.hints); !status.ok()) return status;
+  for (const auto& [table, copied] : {std::pair(Table::kRows, &done.rows), {Table::kHints, &done.hints}}) {
+    const absl::Status status = Copy(table, fresh, go_on, done, *copied).From(damaged);
+    if (!status.ok()) return status;
+  }
   if (absl::Status status = fresh.Commit({}, *facts, Durability::kMemory); !status.ok()) return status;
   return done;
 }

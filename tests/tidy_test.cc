@@ -35,7 +35,7 @@ const Floor kFloors[] = {
     {"ring/", {"ring/"}, {"absl/hash/", "absl/status/", "xxhash.h"}},
     {"storage/causal/", {"storage/causal/"}, {"absl/container/"}},
     {"storage/format/", {"storage/format/", "storage/causal/"}, {"absl/status/", "xxhash.h"}},
-    {"storage/rocks_engine.cc", {"storage/"}, {"absl/", "rocksdb/"}},
+    {"storage/rocks_", {"storage/"}, {"absl/", "rocksdb/"}},
     {"storage/", {"storage/"}, {"absl/"}},
     {"server/core/",
      {"server/core/", "ring/", "storage/causal/", "storage/format/"},
