@@ -320,8 +320,8 @@ bool RunningNode::WantsNewStart() {
   const absl::Status damage = damage_.first();
   if (damage.ok()) return false;
   const std::shared_ptr<const View> view = state_.view();
-  const std::string obstacle =
-      ObstacleToRebuild(opened_, view.get(), view != nullptr && AllUp(*view), clock_.Read().wall_ms);
+  const std::string obstacle = ObstacleToRebuild(opened_, view.get(), view != nullptr && AllUp(*view),
+                                                 RoomToRebuild(identity_), clock_.Read().wall_ms);
   if (obstacle.empty()) {
     spdlog::error("{}: this node goes out of service, rebuilds its store, and fills from them",
                   std::string(damage.message()));

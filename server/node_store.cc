@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <spdlog/spdlog.h>
 #include <utility>
@@ -135,6 +136,30 @@ std::string NoOtherReplica(const View& view) {
   return "";
 }
 
+DiskRoom RoomFor(const std::string& store) {
+  constexpr uint64_t kOverheadBytes = 64 << 20;  // of logs and merges, while it is written
+  DiskRoom room = {.needed_bytes = kOverheadBytes, .free_bytes = std::numeric_limits<uint64_t>::max()};
+  std::error_code error;  // what cannot be asked is no obstacle: whoever writes meets it
+  for (fs::recursive_directory_iterator entry(store, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const uintmax_t bytes = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) room.needed_bytes += bytes;
+  }
+  const fs::space_info space = fs::space(store, error);
+  if (!error) room.free_bytes = space.available;
+  return room;
+}
+
+// Why there cannot be a second store; empty: there can. The words change seldom while the store grows.
+std::string NoRoom(const DiskRoom& room) {
+  constexpr uint64_t kStepBytes = 256 << 20;
+  if (room.free_bytes >= room.needed_bytes) return "";
+  const uint64_t steps = (room.needed_bytes + kStepBytes - 1) / kStepBytes;
+  return "the disk has no room for a second store beside it, which may take " +
+         std::to_string(steps * (kStepBytes >> 20)) + " MiB: free some space";
+}
+
 // Whether a damaged store can be rebuilt: what a node has to know is there.
 absl::Status CheckRebuild(Engine& damaged, const std::string& path, const Identity& identity) {
   const auto facts = ReadFacts(damaged);
@@ -168,7 +193,6 @@ absl::Status CheckRebuild(Engine& damaged, const std::string& path, const Identi
 
 // Makes the new store.
 absl::StatusOr<Salvaged> CopyToNew(Remains& damaged, Identity& identity, absl::FunctionRef<bool()> go_on) {
-  if (absl::Status status = Remove(identity, kNew); !status.ok()) return status;
   const auto fresh = RocksEngine::Open(PathOf(identity, kNew));
   if (!fresh.ok()) return fresh.status();
   Store store(**fresh);
@@ -185,6 +209,13 @@ absl::StatusOr<Salvaged> CopyToNew(Remains& damaged, Identity& identity, absl::F
 // From the damaged store `from`, which is set aside unless it has been, to a new one in its place. May be
 // interrupted anywhere: the next start begins anew, for what was set aside is only read.
 absl::Status Rebuild(const char* from, Identity& identity, absl::FunctionRef<bool()> go_on) {
+  if (absl::Status status = Remove(identity, kNew); !status.ok()) return status;
+  if (const std::string no_room = NoRoom(RoomFor(PathOf(identity, from))); !no_room.empty()) {
+    return absl::DataLossError(
+        "the store in " + PathOf(identity, from) +
+        " is damaged so that this node cannot start with it, and it is not rebuilt, for " + no_room +
+        ", and start again");
+  }
   auto damaged = RocksEngine::OpenDamaged(PathOf(identity, from), PathOf(identity, kReading));
   if (absl::IsDataLoss(damaged.status())) return Unreadable(PathOf(identity, from), damaged.status());
   if (!damaged.ok()) return damaged.status();
@@ -242,7 +273,7 @@ absl::StatusOr<NodeStore> OpenNodeStore(Identity& identity, StoreDamage& damage,
     spdlog::warn("the store in {} was being rebuilt when this node ended; that is begun anew",
                  identity.store_dir());
     if (absl::Status status = rebuild(kDamaged); !status.ok()) return status;
-  } else if (!store.set_aside && !damage.first().ok()) {
+  } else if (!store.set_aside && !damage.first().ok() && NoRoom(RoomToRebuild(identity)).empty()) {
     if (absl::Status status = set_aside_and_rebuild(); !status.ok()) return status;
   }
   absl::StatusOr<std::unique_ptr<Engine>> engine = OpenEngine(identity, damage);
@@ -272,7 +303,10 @@ absl::StatusOr<NodeStore> OpenNodeStore(Identity& identity, StoreDamage& damage,
   return store;
 }
 
-std::string ObstacleToRebuild(const NodeStore& store, const View* view, bool all_up, uint64_t wall_ms) {
+DiskRoom RoomToRebuild(const Identity& identity) { return RoomFor(identity.store_dir()); }
+
+std::string ObstacleToRebuild(const NodeStore& store, const View* view, bool all_up, const DiskRoom& room,
+                              uint64_t wall_ms) {
   if (view == nullptr) return "this node belongs to no cluster yet";
   if (std::string obstacle = NoOtherReplica(*view); !obstacle.empty()) return obstacle;
   if (store.set_aside) return "this node still fills after the store was rebuilt, so the disk may be failing";
@@ -280,7 +314,7 @@ std::string ObstacleToRebuild(const NodeStore& store, const View* view, bool all
     return "it was rebuilt less than an hour ago, so the disk may be failing";
   }
   if (!all_up) return "a member is away, without which this node could not become full again";
-  return "";
+  return NoRoom(room);
 }
 
 absl::Status RemoveSetAside(const Identity& identity) {

@@ -25,8 +25,9 @@ struct NodeStore {
   uint64_t rebuilt_ms = 0;  // since 1970; 0: never
 };
 
-// Opens the store beside `identity`, or makes a new one. It is rebuilt first when `damage` has met some, when
-// it cannot be opened because it is damaged, or when a rebuild has not ended; `damage` then forgets it. From
+// Opens the store beside `identity`, or makes a new one. It is rebuilt first when `damage` has met some and
+// there is room for that, when it cannot be opened because it is damaged, or when a rebuild has not ended;
+// `damage` then forgets it. From
 // then on it is told of all that is met. `go_on` is asked now and then while that lasts. Errors, each a
 // sentence: DATA_LOSS            it is damaged and cannot be rebuilt: the sentence says what can be done;
 // FAILED_PRECONDITION  it belongs to another node;
@@ -35,9 +36,18 @@ struct NodeStore {
 absl::StatusOr<NodeStore> OpenNodeStore(Identity& identity, StoreDamage& damage,
                                         absl::FunctionRef<bool()> go_on);
 
+// What a second store beside the first takes on the disk, and what there is.
+struct DiskRoom {
+  uint64_t needed_bytes = 0;
+  uint64_t free_bytes = 0;
+};
+// Reads the directory of the store, and no file of it.
+DiskRoom RoomToRebuild(const Identity& identity);
+
 // Why a store that was found damaged must not be rebuilt now; empty: it may be. `view`: nullptr before the
 // cluster has formed. `all_up`: so are all other members.
-std::string ObstacleToRebuild(const NodeStore& store, const View* view, bool all_up, uint64_t wall_ms);
+std::string ObstacleToRebuild(const NodeStore& store, const View* view, bool all_up, const DiskRoom& room,
+                              uint64_t wall_ms);
 
 // Removes what was set aside. To be called once the node is durably full.
 absl::Status RemoveSetAside(const Identity& identity);

@@ -206,6 +206,32 @@ TEST_F(NodeStoreTest, AStoreThatIsDamagedAgainWhileItFillsIsRefused) {
   EXPECT_TRUE(Exists("store.damaged"));
 }
 
+TEST_F(NodeStoreTest, WithoutRoomForASecondStoreNoRebuildIsBegun) {
+  Fill();
+  const DiskRoom room = RoomToRebuild(*identity_);
+  EXPECT_GT(room.needed_bytes, size_t{kRows} * 500);
+  EXPECT_LT(room.needed_bytes, room.free_bytes);
+  std::ofstream(Path("store/filler")).flush();
+  fs::resize_file(Path("store/filler"), room.free_bytes * 2);  // which takes nothing
+  EXPECT_GT(RoomToRebuild(*identity_).needed_bytes, room.free_bytes);
+  const fs::path log = Largest(Path("store"), ".log");
+  FlipByte(log, fs::file_size(log) / 2);
+  const absl::Status status = Open().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no room for a second store")) << status;
+  EXPECT_FALSE(Exists("store.damaged"));
+  FlipByte(log, fs::file_size(log) / 2);
+  {
+    SCOPED_TRACE("it can be opened: what was met is passed over, as while it ran");
+    const absl::StatusOr<NodeStore> opened = Open();
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_FALSE(opened->filling);
+    EXPECT_FALSE(damage_.first().ok());
+  }
+  fs::remove(Path("store/filler"));
+  ExpectRebuilt(Open());
+}
+
 TEST_F(NodeStoreTest, AStoreOfAnotherNodeIsNotSalvaged) {
   Fill();
   fs::rename(Path("store"), directory_.path() + "/store");
@@ -220,19 +246,23 @@ TEST(ObstacleToRebuildTest, EachHasItsOwnWords) {
   constexpr uint64_t kHour = 3'600'000;
   const std::shared_ptr<const View> view = ThreeNodes();
   const NodeStore store;
-  EXPECT_EQ(ObstacleToRebuild(store, view.get(), true, kNow), "");
-  EXPECT_THAT(ObstacleToRebuild(store, nullptr, true, kNow), HasSubstr("no cluster"));
-  EXPECT_THAT(ObstacleToRebuild(store, view.get(), false, kNow), HasSubstr("away"));
+  constexpr DiskRoom kRoom = {.needed_bytes = 1, .free_bytes = 1};
+  EXPECT_EQ(ObstacleToRebuild(store, view.get(), true, kRoom, kNow), "");
+  EXPECT_THAT(ObstacleToRebuild(store, nullptr, true, kRoom, kNow), HasSubstr("no cluster"));
+  EXPECT_THAT(ObstacleToRebuild(store, view.get(), false, kRoom, kNow), HasSubstr("away"));
   Layout layout = view->layout;
   layout.keyspaces[0].n = 1;
-  EXPECT_THAT(ObstacleToRebuild(store, MakeView(layout)->get(), true, kNow), HasSubstr("no second replica"));
+  EXPECT_THAT(ObstacleToRebuild(store, MakeView(layout)->get(), true, kRoom, kNow),
+              HasSubstr("no second replica"));
+  EXPECT_EQ(ObstacleToRebuild(store, view.get(), true, {(700 << 20) + 1, 700 << 20}, kNow),
+            "the disk has no room for a second store beside it, which may take 768 MiB: free some space");
   NodeStore filling;
   filling.set_aside = true;
-  EXPECT_THAT(ObstacleToRebuild(filling, view.get(), true, kNow), HasSubstr("still fills"));
+  EXPECT_THAT(ObstacleToRebuild(filling, view.get(), true, kRoom, kNow), HasSubstr("still fills"));
   NodeStore rebuilt;
   for (const auto& [ago, allowed] : {std::pair(kHour - 1, false), {kHour, true}, {-kHour + 1, false}}) {
     rebuilt.rebuilt_ms = kNow - ago;
-    EXPECT_EQ(ObstacleToRebuild(rebuilt, view.get(), true, kNow).empty(), allowed) << ago;
+    EXPECT_EQ(ObstacleToRebuild(rebuilt, view.get(), true, kRoom, kNow).empty(), allowed) << ago;
   }
 }
 
