@@ -188,6 +188,7 @@ void Replica::FetchPage(const Turn& turn, FromPeer input) const {
   }
   page.rows_max = std::clamp<uint32_t>(page.rows_max, 1, ScanCall::kRowsMax);
   page.bytes_max = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
+  page.skip_damage = page.move;  // what is passed over comes from others (movement.h); a scan is complete
   turn.out.page_reads.push_back({.asked_by = input.from, .op = input.message.op, .page = std::move(page)});
 }
 

@@ -252,7 +252,7 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
                                      std::move(*page.mutable_end()),
                                      page.rows_max(),
                                      page.bytes_max(),
-                                     /*skip_damage=*/page.move(),
+                                     /*skip_damage=*/false,
                                      page.move()};
       return message;
     }

@@ -326,5 +326,30 @@ TEST(CasesD, Case44_ARowThatCannotBeReadHoldsUpNoOtherRepair) {
   }
 }
 
+// …and the leaving of a node: what it cannot read the new owners get from the other replicas.
+TEST(CasesD, Case44_ARowThatCannotBeReadHoldsUpNoLeaving) {
+  ScriptedCluster cluster({.nodes = 4});
+  constexpr int kKeys = 400;
+  const auto key_of = [](int i) { return "k" + std::to_string(i); };
+  for (int i = 0; i < kKeys; ++i) cluster.Put(0, {.key = key_of(i), .value = "v" + std::to_string(i)});
+  cluster.Quiesce();
+  cluster.Kill(3);
+  int unreadable = 0;
+  for (int i = 0; i < kKeys && unreadable < 3; ++i) {
+    if (cluster.node(3).Durable(cluster.RowKeyOf(key_of(i))) == nullptr) continue;
+    cluster.node(3).engine().Corrupt(Table::kRows, cluster.RowKeyOf(key_of(i)));
+    ++unreadable;
+  }
+  cluster.Start(3);
+  cluster.Run(Seconds(1));
+  cluster.BeginMove(cluster.WithMembers({0, 1, 2}));
+  ASSERT_TRUE(cluster.RunUntil([&] { return !cluster.moving(); }));
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.RowsOnDisk(node), size_t{kKeys});
+  EXPECT_TRUE(cluster.RunUntilMoved()) << "it has given away all that it can read, and may be stopped";
+  cluster.Kill(3);
+  for (int i = 0; i < kKeys; ++i)
+    EXPECT_EQ(cluster.Values(0, key_of(i)), std::vector<std::string>{"v" + std::to_string(i)});
+}
+
 }  // namespace
 }  // namespace gyre::cases

@@ -148,6 +148,26 @@ TEST(CasesC, Case31_WaitingForHintsEndsThoughTheLimitRefusedSome) {
   EXPECT_EQ(cluster.RowsOnDisk(2), 200u);
 }
 
+// Hints of which the target leaves are for nobody any more; what they held goes to who is given its rows.
+TEST(CasesC, Case31_HintsDoNotOutliveTheLeavingOfTheirTarget) {
+  for (const bool refused : {false, true}) {
+    ScriptedCluster cluster({.nodes = 5, .limits = {.hint_bytes = refused ? 2000u : 16u << 20}});
+    cluster.Kill(4);
+    cluster.Run(Millis(100));
+    constexpr int kWrites = 400;
+    EXPECT_EQ(PutMany(cluster, "k", kWrites, 10, "v", {4}), kWrites);
+    cluster.Run(Seconds(3));
+    EXPECT_EQ(HintsRefused(cluster) > 0, refused);
+    EXPECT_GT(cluster.HintsHeld(), 0u);
+    cluster.BeginMove(cluster.WithMembers({0, 1, 2, 3}));
+    ASSERT_TRUE(cluster.RunUntilMoved());
+    EXPECT_TRUE(cluster.RunUntil([&] { return cluster.HintsHeld() == 0; }, Seconds(10)));
+    cluster.Quiesce();
+    for (int i = 0; i < kWrites; ++i)
+      EXPECT_EQ(cluster.Values(0, "k" + std::to_string(i)), std::vector<std::string>{"v"}) << i;
+  }
+}
+
 TEST(CasesC, Case32_WritesWithAQuorumSucceedWhileHintsAreRefused) {
   ScriptedCluster cluster({.nodes = 5, .limits = {.hint_bytes = 2000}});
   cluster.Kill(4);
