@@ -30,6 +30,9 @@ class Formation {
   // A node said itself which K it was started with. REQUIRES: the node is in the address book (which bounds
   // this).
   void HeardExpect(NodeId node, int expect) { expects_[node] = expect; }
+  // A node is in a cluster: it is nobody to form one with. A node that is new where as many are known as it
+  // expects, one of them dead, would else promise in vain, and for ever.
+  void HeardOfLayout(NodeId node) { expects_.erase(node); }
   void HeardPromise(NodeId from, const control::FormationPromise& promise);
 
   // Promises, if it has not yet and knows exactly K nodes that all name the same K. True when it promised

@@ -146,7 +146,13 @@ void Membership::Receive(Now now, Sender from, const control::Hello& hello, Memb
                   {.node = from.id, .generation = sender.generation, .heartbeat = sender.heartbeat});
   const size_t beats = std::min(hello.beats.size(), control::Hello::kBeatsMax);
   for (size_t i = 0; i < beats; ++i) detector_.Heard(now.steady, hello.beats[i]);
-  if (!view() && book_.nodes().contains(from.id)) formation_.HeardExpect(from.id, hello.bootstrap_expect);
+  if (!view() && book_.nodes().contains(from.id)) {
+    if (hello.layout_epoch == 0) {
+      formation_.HeardExpect(from.id, hello.bootstrap_expect);
+    } else {
+      formation_.HeardOfLayout(from.id);
+    }
+  }
   if (book_.full()) {
     LogOncePerMinute(now, from.id, "The list of known nodes is full: further nodes are not found.", out);
   }

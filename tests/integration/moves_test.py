@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 import unittest
 
@@ -9,6 +10,7 @@ from cases import ClusterTest
 from cluster import Cluster, Node, free_ports, kv_pb2, wait_until
 from moving import Load, add_node, change, holders, id_of, plan, wait_converged, wait_known
 
+ONE = kv_pb2.Replicas(name=kv_pb2.Replicas.ONE)
 ROUNDS = int(os.environ.get("MOVE_ROUNDS", "1"))
 
 
@@ -26,8 +28,15 @@ class Moves(ClusterTest):
         for key in keys:
             self.assertEqual(holders(nodes, key), 3, key)
 
-    # 50, 54, 55, 56, 57
-    def test_grow_and_shrink_under_load(self):
+    def assert_refused_for_good(self, node):
+        """It is told that it was removed, and ends; the next time it knows by itself."""
+        for _ in range(2):
+            node.start()
+            self.assertNotEqual(node.process.wait(30), 0)
+            node.process = None
+            self.assertIn("removed", node.log_tail())
+
+    def test_E48_E50_E54_E56_E57_grow_and_shrink_under_load(self):
         spares = [add_node(self.cluster), add_node(self.cluster)]
         with Load(self.nodes[:3]) as load:
             for round_ in range(ROUNDS):
@@ -39,6 +48,7 @@ class Moves(ClusterTest):
                     load.nodes.remove(spare)
                 for spare in spares:
                     spare.stop()
+                    self.assert_refused_for_good(spare)
                     self.nodes.remove(spare)
                 if round_ + 1 < ROUNDS:
                     spares = [add_node(self.cluster), add_node(self.cluster)]
@@ -50,8 +60,7 @@ class Moves(ClusterTest):
         self.assertEqual(load.wrong, [])
         self.assert_in_place(self.nodes[:3], load.acked[:: max(1, len(load.acked) // 100)])
 
-    # 46, 48, 58: who was replaced does not come back, and a new node does not slip in
-    def test_a_dead_node_is_replaced_under_load(self):
+    def test_E45_a_dead_node_is_replaced_under_load(self):
         dead = self.nodes[2]
         old = id_of(dead)
         with Load(self.nodes[:2]) as load:
@@ -70,16 +79,61 @@ class Moves(ClusterTest):
             load.check(spare, key)
         self.assertEqual(load.wrong, [])
         self.assert_in_place(alive, load.acked[:: max(1, len(load.acked) // 100)])
-        # The dead one starts again: it is told that it was removed, and ends.
-        dead.start()
-        self.assertNotEqual(dead.process.wait(30), 0)
-        dead.process = None
-        self.assertIn("removed", dead.log_tail())
-        dead.start()  # and the next time it knows by itself
-        self.assertNotEqual(dead.process.wait(30), 0)
-        dead.process = None
+        self.assert_refused_for_good(dead)
+        self.nodes.remove(dead)
         members = {n.id for n in self.nodes[0].topology().nodes}
         self.assertNotIn(old, members)
+
+    def test_E53_E61_reads_of_one_by_way_of_who_joins_and_who_leaves(self):
+        keys = [b"key-%d" % number for number in range(3000)]
+        replies = self.nodes[0].session([{"put": kv_pb2.PutRequest(key=key, value=b"v" * 100)} for key in keys])
+        self.assertTrue(all(reply.HasField("put") for reply in replies))
+        spare = add_node(self.cluster)
+        self.assert_exit(0, self.cluster.cli("cluster", "moves", "rate", "150000"))
+        for step in ("--add", "--remove"):
+            _, path = plan(self.cluster, step, id_of(spare))
+            self.assert_exit(0, self.cluster.cli("cluster", "apply", path))
+            reads = 0
+            # Until it is over, and for some time after that, in which the leaver drops what it had.
+            ended = None
+            while ended is None or time.monotonic() < ended + 6:
+                for key in keys[reads % 2900:][:100]:
+                    self.assertEqual(spare.values(key, r=ONE), [b"v" * 100], (step, key, reads))
+                reads += 100
+                if ended is None and not self.is_moving():
+                    ended = time.monotonic()
+                self.assertLess(reads, 1_000_000, "the movement does not end")
+        wait_until("it holds nothing", lambda: all(holders([spare], key) == 0 for key in keys[::50]), 60)
+        for key in keys[::10]:
+            self.assertEqual(spare.values(key, r=ONE), [b"v" * 100])
+        spare.stop()
+        self.nodes.remove(spare)
+
+    def is_moving(self):
+        status = json.loads(self.cluster.cli("-o", "json", "cluster", "status").stdout)
+        return status["active_layouts"] != 1
+
+    def test_E58_a_fresh_node_at_the_address_of_a_dead_one_is_nobody(self):
+        self.nodes[0].put(b"key", b"value")
+        dead = self.nodes[2]
+        old = id_of(dead)
+        dead.kill()
+        shutil.rmtree(dead.data_dir)
+        dead.start()
+        dead.wait_ready()
+        fresh = id_of(dead)
+        self.assertNotEqual(fresh, old)
+        status = json.loads(self.cluster.cli("-o", "json", "cluster", "status", nodes=self.nodes[:2]).stdout)
+        self.assertEqual(status["layout"]["version"], 1)
+        owned = {node["id"]: node["tokens"] for node in status["nodes"]}
+        self.assertGreater(owned[old], 0)
+        self.assertEqual(owned.get(fresh, 0), 0)
+        self.assertEqual(dead.values(b"key"), [b"value"])  # it asks the others
+        self.assertEqual(holders([dead], b"key"), 0)
+        wait_known(self.cluster, [dead])
+        change(self.cluster, "--replace", f"{old}={fresh}", nodes=self.nodes[:2])
+        wait_converged(self.cluster)
+        self.assertEqual(holders([dead], b"key"), 1)
 
     def test_giver_and_taker_crash_and_what_was_fetched_is_not_fetched_again(self):
         keys = 20_000
@@ -133,8 +187,8 @@ class Moves(ClusterTest):
         change(self.cluster, "--add", id_of(spare))
         wait_converged(self.cluster)
 
-    # 59, 64: all on new addresses, with one seed; and with a seed that is nobody
-    def test_all_addresses_change(self):
+    def test_E59_E64_all_addresses_change(self):
+        """All start on new addresses, with one seed; and that one with a seed that is nobody."""
         for node in self.nodes:
             node.put(b"key %d" % node.index, b"value")
         for node in self.nodes:

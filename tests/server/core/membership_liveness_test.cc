@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ClusterOf, testing::Values(3, 30, 300));
 
 class SmallClusterOf : public ClusterOf {};
 
-TEST_P(SmallClusterOf, APausedNodeAccusesNobody) {
+TEST_P(SmallClusterOf, Case63_APausedNodeAccusesNobody) {
   cluster_.Pause(1, cluster_.now() + Seconds(15));
   cluster_.Run(Seconds(15) - Micros{1});
   ExpectSuspects(1, {NodeId{2}});

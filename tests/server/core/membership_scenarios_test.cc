@@ -217,7 +217,7 @@ TEST(Later, SwappedAddressesAreFoundOut) {
   }
 }
 
-TEST(Later, PeersAreRememberedWhenTheSeedIsDead) {
+TEST(Later, Case64_PeersAreRememberedWhenTheSeedIsDead) {
   Three cluster;
   cluster.Run(Seconds(2));
   for (int i = 0; i < 3; ++i) cluster.Crash(i);

@@ -11,7 +11,7 @@ namespace {
 using Code = absl::StatusCode;
 
 // A member that was cut off for all of it learns that the layout has retired, from whoever it meets.
-TEST(Leaving, WhoWasAwayLearnsHowItEnded) {
+TEST(Leaving, Case45_WhoWasRemovedWhileItWasAwayLearnsOfIt) {
   Moving cluster;
   cluster.node(2).side = 1;
   ASSERT_TRUE(cluster.Apply(0, Moving::Replacing(2, 3)).ok());
@@ -25,7 +25,7 @@ TEST(Leaving, WhoWasAwayLearnsHowItEnded) {
   EXPECT_NE(cluster.node(2).removed.find("was removed from the cluster"), std::string::npos);
 }
 
-TEST(Leaving, WhoLeavesInOrderStaysUntilItIsStopped) {
+TEST(Leaving, Case48_WhoLeftInOrderStaysUntilItIsStoppedAndDoesNotStartAgain) {
   Moving cluster(0, 4);
   ASSERT_TRUE(cluster.Apply(0, Moving::Removing(3)).ok());
   ASSERT_TRUE(cluster.RunUntil(Seconds(8), [&] { return cluster.Finished(); }));
@@ -131,7 +131,7 @@ TEST(WantedLayouts, AreFetchedFromWhoIsNamed) {
 }
 
 // Where a node can be reached has nothing to do with who it is.
-TEST(Addresses, AllFindEachOtherAtNewAddressesByOneSeed) {
+TEST(Addresses, Case59_AllFindEachOtherAtNewAddressesByOneSeed) {
   Moving cluster(0, 12);
   for (int i = 0; i < 12; ++i) cluster.Crash(i);
   for (int i = 0; i < 12; ++i) {
