@@ -121,14 +121,15 @@ class Moves(ClusterTest):
         shutil.rmtree(dead.data_dir)
         dead.start()
         dead.wait_ready()
+        wait_until("it answers", lambda: self.status(dead.topology)[0] is None)
         fresh = id_of(dead)
         self.assertNotEqual(fresh, old)
         status = json.loads(self.cluster.cli("-o", "json", "cluster", "status", nodes=self.nodes[:2]).stdout)
         self.assertEqual(status["layout"]["version"], 1)
+        self.assertEqual(self.nodes[1].values(b"key"), [b"value"])
         owned = {node["id"]: node["tokens"] for node in status["nodes"]}
         self.assertGreater(owned[old], 0)
         self.assertEqual(owned.get(fresh, 0), 0)
-        self.assertEqual(dead.values(b"key"), [b"value"])  # it asks the others
         self.assertEqual(holders([dead], b"key"), 0)
         wait_known(self.cluster, [dead])
         change(self.cluster, "--replace", f"{old}={fresh}", nodes=self.nodes[:2])
