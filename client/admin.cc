@@ -288,8 +288,15 @@ absl::StatusOr<NodeCounters> AdminClient::NodeStats() {
   if (!stubs.ok()) return stubs.status();
   const auto reply = (*stubs)->Call(&v1::Admin::Stub::NodeStats, v1::NodeStatsRequest());
   if (!reply.ok()) return reply.status();
-  return NodeCounters{.node = reply->node(),
-                      .counters = {reply->counters().begin(), reply->counters().end()}};
+  NodeCounters counters{.node = reply->node(),
+                        .counters = {reply->counters().begin(), reply->counters().end()},
+                        .hot_keys = {},
+                        .calls = reply->calls()};
+  for (const v1::HotKey& hot : reply->hot_keys()) {
+    counters.hot_keys.push_back(
+        {.keyspace = hot.keyspace(), .key = hot.key(), .calls = hot.calls(), .too_many = hot.too_many()});
+  }
+  return counters;
 }
 
 }  // namespace sdk

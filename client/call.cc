@@ -43,6 +43,7 @@ Call::Call(std::shared_ptr<Connection> connection, Request request, Settings set
   assert(settings.timeout.count() > 0);
   if (auto* put = std::get_if<PutRequest>(&request_)) put->write_id = NewWriteId(*connection_);
   deadline_ = connection_->Now() + settings.timeout;
+  if (settings.not_first) tried_.push_back(*settings.not_first);
 }
 
 void Call::Start() { AttemptElsewhere(); }
@@ -65,6 +66,8 @@ void Call::Attempt(PeerId peer) {
   // Also to the same node: its process may be another by now, and it may forward to any coordinator.
   if (put != nullptr && plan_.may_have_been_sent()) put->retry = true;
   peer_ = peer;
+  if (asked_.size() == kAskedMax) asked_.erase(asked_.begin());
+  asked_.push_back(peer);
   // Rounded up, so that the node is never told 0, which means something else.
   const milliseconds left = std::chrono::ceil<milliseconds>(deadline_ - now);
   const milliseconds attempt = RetryPlan::AttemptTimeout(settings_.kind, settings_.timeout);
@@ -98,6 +101,9 @@ void Call::Later(NextStep next) {
 
 void Call::End(absl::Status status) {
   assert(!status.ok());
+  std::string asked;
+  for (const PeerId peer : asked_) asked += (asked.empty() ? "" : ",") + connection_->AddressOf(peer);
+  if (!asked.empty()) status.SetPayload(kAskedPayload, absl::Cord(asked));
   Finish(std::move(status));
 }
 

@@ -2,10 +2,13 @@
 #include "client/client.h"
 
 #include <absl/synchronization/notification.h>
+#include <sstream>
 #include <utility>
 
-#include "client/call.h"
+#include "client/call_of.h"
 #include "client/grpc_connection.h"
+#include "client/hedge.h"
+#include "client/session_contexts.h"
 
 namespace gyre {
 inline namespace sdk {
@@ -15,34 +18,22 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTimeoutMax = std::chrono::hours(1);
 
-// A call whose answer goes to a callback.
-template <typename Result>
-class CallOf final : public Call {
- public:
-  CallOf(const std::shared_ptr<Connection>& connection, Request request, Settings settings,
-         Client::Callback<Result> done)
-      : Call(connection, std::move(request), settings), done_(std::move(done)) {}
-
- protected:
-  void Finish(absl::StatusOr<Reply> reply) override {
-    // Moved out first, so that what the callback owns dies with this call and not with its last reference.
-    const Client::Callback<Result> done = std::move(done_);
-    if (!reply.ok()) return done(reply.status());
-    if (Result* result = std::get_if<Result>(&*reply)) return done(std::move(*result));
-    done(absl::InternalError("the node answered with another kind of reply than was asked for"));
-  }
-
- private:
-  Client::Callback<Result> done_;
-};
+bool IsTimeout(milliseconds timeout) { return timeout > milliseconds(0) && timeout <= kTimeoutMax; }
+absl::Status BadTimeout() {
+  return absl::InvalidArgumentError("timeout must be positive and at most an hour");
+}
 
 template <typename Result>
 void StartCall(const std::shared_ptr<Connection>& connection, Request request, Call::Settings settings,
                Client::Callback<Result> done) {
-  if (settings.timeout <= milliseconds(0) || settings.timeout > kTimeoutMax) {
-    return done(absl::InvalidArgumentError("timeout must be positive and at most an hour"));
-  }
+  if (!IsTimeout(settings.timeout)) return done(BadTimeout());
   std::make_shared<CallOf<Result>>(connection, std::move(request), settings, std::move(done))->Start();
+}
+
+// The status of an update that ended before its write: it must not look like a write of unknown outcome.
+absl::Status NothingWritten(const absl::Status& status, const std::string& why) {
+  if (!OutcomeUnknown(status)) return status;
+  return absl::UnavailableError("nothing was written, as " + why + ": " + std::string(status.message()));
 }
 
 // Waits for the answer of an asynchronous call.
@@ -65,6 +56,15 @@ bool OutcomeUnknown(const absl::Status& write_status) {
          write_status.code() == absl::StatusCode::kDeadlineExceeded;
 }
 
+std::vector<std::string> NodesAsked(const absl::Status& status) {
+  const absl::optional<absl::Cord> asked = status.GetPayload(kAskedPayload);
+  if (!asked) return {};
+  std::vector<std::string> nodes;
+  std::istringstream text{std::string(*asked)};
+  for (std::string node; std::getline(text, node, ',');) nodes.push_back(node);
+  return nodes;
+}
+
 absl::StatusOr<Client> Client::Connect(Options options) {
   if (options.endpoints.empty())
     return absl::InvalidArgumentError("endpoints is empty: give at least one HOST:PORT");
@@ -74,8 +74,12 @@ absl::StatusOr<Client> Client::Connect(Options options) {
       return absl::InvalidArgumentError("endpoint \"" + endpoint + "\" is not HOST:PORT");
     }
   }
-  if (options.timeout <= milliseconds(0) || options.timeout > kTimeoutMax) {
-    return absl::InvalidArgumentError("timeout must be positive and at most an hour");
+  if (!IsTimeout(options.timeout)) return BadTimeout();
+  if (options.hedge_after < milliseconds(0) || options.hedge_after > kTimeoutMax) {
+    return absl::InvalidArgumentError("hedge_after must be 0 or positive, and at most an hour");
+  }
+  if (!(options.hedge_budget > 0 && options.hedge_budget <= 1)) {
+    return absl::InvalidArgumentError("hedge_budget must be above 0, and at most 1");
   }
   if (options.connect_timeout <= milliseconds(0) || options.connect_timeout > kTimeoutMax) {
     return absl::InvalidArgumentError("connect_timeout must be positive and at most an hour");
@@ -86,15 +90,36 @@ absl::StatusOr<Client> Client::Connect(Options options) {
 }
 
 struct Client::Handle {
-  explicit Handle(std::shared_ptr<Connection> owned) : connection(std::move(owned)) {}
+  Handle(std::shared_ptr<Connection> owned, const Options& options)
+      : connection(std::move(owned)),
+        hedging{options.hedge_after, std::make_shared<HedgeBudget>(options.hedge_budget)},
+        contexts(options.read_your_writes ? std::make_shared<SessionContexts>() : nullptr) {}
   ~Handle() { connection->Shutdown(); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   const std::shared_ptr<Connection> connection;
+  const Hedging hedging;
+  const std::shared_ptr<SessionContexts> contexts;  // null: none are remembered
 };
 
+namespace {
+
+// `done`, after the context of a write was remembered.
+template <typename Result>
+Client::Callback<Result> AfterWrite(std::shared_ptr<SessionContexts> contexts, std::string keyspace,
+                                    std::string key, Client::Callback<Result> done) {
+  if (contexts == nullptr) return done;
+  return [contexts = std::move(contexts), keyspace = std::move(keyspace), key = std::move(key),
+          done = std::move(done)](absl::StatusOr<Result> result) {
+    if (result.ok()) contexts->Wrote(keyspace, key, result->context);
+    done(std::move(result));
+  };
+}
+
+}  // namespace
+
 Client::Client(std::shared_ptr<Connection> connection, const Options& options)
-    : handle_(std::make_shared<Handle>(std::move(connection))),
+    : handle_(std::make_shared<Handle>(std::move(connection), options)),
       keyspace_(options.keyspace),
       timeout_(options.timeout) {}
 
@@ -108,6 +133,7 @@ void Client::AsyncPut(std::string key, std::string value, const PutOptions& opti
                      .context = options.context,
                      .ttl = options.ttl,
                      .write_id = {}};
+  done = AfterWrite(handle_->contexts, request.keyspace, request.key, std::move(done));
   StartCall<PutResult>(handle_->connection, std::move(request),
                        {.kind = CallKind::kPut, .timeout = options.timeout.value_or(timeout_)},
                        std::move(done));
@@ -117,10 +143,24 @@ void Client::AsyncGet(std::string key, const GetOptions& options, Callback<GetRe
   GetRequest request{.keyspace = options.keyspace.empty() ? keyspace_ : options.keyspace,
                      .key = std::move(key),
                      .r = options.r,
-                     .strict = options.strict};
-  StartCall<GetResult>(handle_->connection, std::move(request),
-                       {.kind = CallKind::kRead, .timeout = options.timeout.value_or(timeout_)},
-                       std::move(done));
+                     .strict = options.strict,
+                     .contexts = {}};
+  if (options.context) request.contexts.push_back(*options.context);
+  if (const auto& contexts = handle_->contexts; contexts != nullptr) {
+    const std::vector<std::string> asked = contexts->Of(request.keyspace, request.key);
+    request.contexts.insert(request.contexts.end(), asked.begin(), asked.end());
+    done = [contexts, keyspace = request.keyspace, key = request.key, asked,
+            done = std::move(done)](absl::StatusOr<GetResult> result) {
+      if (result.ok()) contexts->Read(keyspace, key, asked, result->context);
+      done(std::move(result));
+    };
+  }
+  const Call::Settings settings{.kind = CallKind::kRead, .timeout = options.timeout.value_or(timeout_)};
+  if (handle_->hedging.after.count() > 0 && IsTimeout(settings.timeout)) {
+    return StartHedgedGet(handle_->connection, std::move(request), settings, handle_->hedging,
+                          std::move(done));
+  }
+  StartCall<GetResult>(handle_->connection, std::move(request), settings, std::move(done));
 }
 
 void Client::AsyncDelete(std::string key, const DeleteOptions& options, Callback<DeleteResult> done) {
@@ -129,6 +169,7 @@ void Client::AsyncDelete(std::string key, const DeleteOptions& options, Callback
                         .w = options.w,
                         .strict = options.strict,
                         .context = options.context};
+  done = AfterWrite(handle_->contexts, request.keyspace, request.key, std::move(done));
   StartCall<DeleteResult>(handle_->connection, std::move(request),
                           {.kind = CallKind::kDelete, .timeout = options.timeout.value_or(timeout_)},
                           std::move(done));
@@ -148,40 +189,40 @@ void Client::AsyncScan(const ScanOptions& options, std::string cursor, Callback<
 
 void Client::AsyncUpdate(std::string key, Resolver resolve, const UpdateOptions& options,
                          std::function<void(absl::Status)> done) {
-  const GetOptions get{
-      .keyspace = options.keyspace, .r = options.r, .strict = options.strict, .timeout = options.timeout};
-  AsyncGet(
-      key, get,
-      [client = *this, key, resolve = std::move(resolve), options,
-       done = std::move(done)](absl::StatusOr<GetResult> read) mutable {
-        if (!read.ok()) {
-          // Nothing was written, so this must not look like a write of unknown outcome.
-          const bool late = absl::IsDeadlineExceeded(read.status()) || absl::IsUnknown(read.status());
-          return done(late ? absl::UnavailableError("nothing was written, as the key could not be read: " +
-                                                    std::string(read.status().message()))
-                           : read.status());
-        }
-        std::vector<std::string> values;
-        for (Value& value : read->values) values.push_back(std::move(value.bytes));
-        std::optional<std::string> resolved = resolve(values);
-        if (!resolved) {
-          const DeleteOptions del{.keyspace = options.keyspace,
+  const GetOptions get{.keyspace = options.keyspace,
+                       .r = options.r,
+                       .strict = options.strict,
+                       .context = {},
+                       .timeout = options.timeout};
+  AsyncGet(key, get,
+           [client = *this, key, resolve = std::move(resolve), options,
+            done = std::move(done)](absl::StatusOr<GetResult> read) mutable {
+             if (!read.ok()) {
+               return done(NothingWritten(read.status(), "the key could not be read"));
+             }
+             std::vector<std::string> values;
+             for (Value& value : read->values) values.push_back(std::move(value.bytes));
+             absl::StatusOr<std::optional<std::string>> made = resolve(values);
+             if (!made.ok()) return done(NothingWritten(made.status(), "the resolver failed"));
+             std::optional<std::string>& resolved = *made;
+             if (!resolved) {
+               const DeleteOptions del{.keyspace = options.keyspace,
+                                       .w = options.w,
+                                       .strict = options.strict,
+                                       .context = std::move(read->context),
+                                       .timeout = options.timeout};
+               return client.AsyncDelete(std::move(key), del,
+                                         [done = std::move(done)](auto result) { done(result.status()); });
+             }
+             const PutOptions put{.keyspace = options.keyspace,
                                   .w = options.w,
                                   .strict = options.strict,
                                   .context = std::move(read->context),
+                                  .ttl = options.ttl,
                                   .timeout = options.timeout};
-          return client.AsyncDelete(std::move(key), del,
-                                    [done = std::move(done)](auto result) { done(result.status()); });
-        }
-        const PutOptions put{.keyspace = options.keyspace,
-                             .w = options.w,
-                             .strict = options.strict,
-                             .context = std::move(read->context),
-                             .ttl = options.ttl,
-                             .timeout = options.timeout};
-        client.AsyncPut(std::move(key), *std::move(resolved), put,
-                        [done = std::move(done)](auto result) { done(result.status()); });
-      });
+             client.AsyncPut(std::move(key), *std::move(resolved), put,
+                             [done = std::move(done)](auto result) { done(result.status()); });
+           });
 }
 
 absl::StatusOr<PutResult> Client::Put(std::string key, std::string value, const PutOptions& options) {

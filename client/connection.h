@@ -14,17 +14,21 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
+#include "client/export.h"
 #include "client/types.h"
 
 namespace gyre {
 inline namespace sdk {
 
+/// Of the clock by which calls end.
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// A node as the connection knows it. Small numbers, given in the order in which addresses become known.
+/// A node as the connection knows it. Small numbers, given in the order in which addresses become known.
 using PeerId = uint32_t;
 
+/// One put as nodes are asked it; its fields are those of PutOptions, as are those below of theirs.
 struct PutRequest {
   std::string keyspace;
   std::string key;
@@ -33,15 +37,18 @@ struct PutRequest {
   bool strict = false;
   std::optional<std::string> context;
   std::optional<std::chrono::milliseconds> ttl;
-  std::string write_id;  // 16 random bytes, the same in each attempt
-  bool retry = false;    // an earlier attempt may have been sent
+  std::string write_id;  ///< 16 random bytes, the same in each attempt
+  bool retry = false;    ///< an earlier attempt may have been sent
 };
+/// One get.
 struct GetRequest {
   std::string keyspace;
   std::string key;
   std::optional<Replicas> r;
   bool strict = false;
+  std::vector<std::string> contexts;  ///< the answer must have seen all that they have
 };
+/// One delete.
 struct DeleteRequest {
   std::string keyspace;
   std::string key;
@@ -49,6 +56,7 @@ struct DeleteRequest {
   bool strict = false;
   std::optional<std::string> context;
 };
+/// One page of a scan.
 struct ScanRequest {
   std::string keyspace;
   std::string prefix;
@@ -57,60 +65,69 @@ struct ScanRequest {
   bool keys_only = false;
   std::optional<Replicas> r;
 };
+/// What a node is asked.
 using Request = std::variant<PutRequest, GetRequest, DeleteRequest, ScanRequest>;
+/// What a node answers when it has no error to tell.
 using Reply = std::variant<std::monostate, PutResult, GetResult, DeleteResult, ScanPage>;
 
-// How far an attempt got.
+/// How far an attempt got.
 enum class Fate : uint8_t {
-  kAnswered,  // the node answered: `status` is its word
-  kNotSent,   // it certainly never reached the node
-  kLost,      // it may have reached the node, and no answer came
+  kAnswered,  ///< the node answered: `status` is its word
+  kNotSent,   ///< it certainly never reached the node
+  kLost,      ///< it may have reached the node, and no answer came
 };
+/// The end of one attempt.
 struct AttemptResult {
   Fate fate = Fate::kAnswered;
   absl::Status status;
-  Reply reply;  // of the request's kind, when `status` is OK
+  Reply reply;  ///< of the request's kind, when `status` is OK
 };
 
-// One call that attempts are made for. It lives while an attempt is outstanding.
-class Exchange {
+/// One call that attempts are made for. It lives while an attempt is outstanding.
+class GYRE_EXPORT Exchange {
  public:
   virtual ~Exchange() = default;
-  // Must not change while an attempt is outstanding.
+  /// Must not change while an attempt is outstanding.
   virtual const Request& request() const = 0;
+  /// Takes the end of the attempt that is outstanding.
   virtual void Done(AttemptResult result) = 0;
 };
 
-// Why a task runs.
+/// Why a task runs.
 enum class Wake : uint8_t {
-  kTime,     // its time has come
-  kStopped,  // it never will: the task must end what it is part of, and plan nothing more
+  kTime,     ///< its time has come
+  kStopped,  ///< it never will: the task must end what it is part of, and plan nothing more
 };
 
-class Connection {
+/// Carries single attempts to nodes; the Client retries above it. Every method may be called from any thread.
+class GYRE_EXPORT Connection {
  public:
+  /// Of one attempt.
   struct SendOptions {
-    TimePoint deadline;                      // of this attempt
-    std::chrono::milliseconds time_allowed;  // told to the node
+    TimePoint deadline;                      ///< of this attempt
+    std::chrono::milliseconds time_allowed;  ///< told to the node
   };
 
   virtual ~Connection() = default;
 
-  // The best node for a key (empty: any node) outside `avoid`, or nullopt when none is left.
+  /// The best node for a key (empty: any node) outside `avoid`, or nullopt when none is left.
   virtual std::optional<PeerId> Pick(std::string_view keyspace, std::string_view key,
                                      std::span<const PeerId> avoid) = 0;
-  // Makes one attempt. Calls exchange->Done exactly once, no later than half a second after the deadline,
-  // possibly before it returns. REQUIRES: `peer` came from Pick.
+  /// HOST:PORT of a node, for errors; empty where nodes have no address.
+  virtual std::string AddressOf(PeerId) { return {}; }
+  /// Makes one attempt. Calls exchange->Done exactly once, no later than half a second after the deadline,
+  /// possibly before it returns. REQUIRES: `peer` came from Pick.
   virtual void Send(PeerId peer, std::shared_ptr<Exchange> exchange, SendOptions options) = 0;
 
+  /// The time by which deadlines are meant.
   virtual TimePoint Now() = 0;
-  // Runs `task` exactly once: at that time on a thread of the connection, or with kStopped at
-  // once after Shutdown.
+  /// Runs `task` exactly once: at that time on a thread of the connection, or with kStopped at
+  /// once after Shutdown.
   virtual void RunAt(TimePoint time, std::function<void(Wake)> task) = 0;
-  // 64 bits that nobody can guess the equal of.
+  /// 64 bits that nobody can guess the equal of.
   virtual uint64_t Random() = 0;
-  // Answers what is outstanding with CANCELLED and ends the connection's threads, within two seconds. Later
-  // attempts are refused with CANCELLED. May be called more than once.
+  /// Answers what is outstanding with CANCELLED and ends the connection's threads, within two seconds. Later
+  /// attempts are refused with CANCELLED. May be called more than once.
   virtual void Shutdown() = 0;
 };
 

@@ -91,6 +91,7 @@ class GrpcConnection final : public Connection,
     PeerOf(peer)->Send(std::move(exchange), options);
   }
 
+  std::string AddressOf(PeerId peer) override { return PeerOf(peer)->address(); }
   TimePoint Now() override { return Clock::now(); }
   void RunAt(TimePoint time, std::function<void(Wake)> task) override {
     timer_->RunAt(time, [task = std::move(task)](Wake wake) {

@@ -4,6 +4,7 @@
 namespace gyre {
 inline namespace sdk {
 
+/// Major, minor, patch.
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace sdk

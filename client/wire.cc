@@ -15,7 +15,14 @@ size_t PayloadBytes(const PutRequest& r) {
   return r.keyspace.size() + r.key.size() + r.value.size() + r.write_id.size() +
          (r.context ? r.context->size() : 0);
 }
-size_t PayloadBytes(const GetRequest& r) { return r.keyspace.size() + r.key.size(); }
+size_t ContextBytes(const std::vector<std::string>& contexts) {
+  size_t bytes = 0;
+  for (const std::string& context : contexts) bytes += context.size();
+  return bytes;
+}
+size_t PayloadBytes(const GetRequest& r) {
+  return r.keyspace.size() + r.key.size() + ContextBytes(r.contexts);
+}
 size_t PayloadBytes(const DeleteRequest& r) {
   return r.keyspace.size() + r.key.size() + (r.context ? r.context->size() : 0);
 }
@@ -40,6 +47,7 @@ void Fill(const GetRequest& r, v1::SessionRequest& wire) {
   get.set_key(r.key);
   if (r.r) ToWire(*r.r, *get.mutable_r());
   get.set_strict(r.strict);
+  for (const std::string& context : r.contexts) get.add_contexts(context);
 }
 
 void Fill(const DeleteRequest& r, v1::SessionRequest& wire) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <signal.h>
 #include <string>
+#include <systemd/sd-daemon.h>
 #include <vector>
 
 #include "server/config.h"
@@ -57,11 +58,13 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "gyred: %s\n", std::string(node.status().message()).c_str());
       return 1;
     }
+    sd_notify(0, "READY=1\nSTATUS=serving");  // does nothing where no systemd asked to be told
     const timespec look_every = {.tv_sec = 0, .tv_nsec = 500'000'000};
     bool told_to_end = false;
     while (!told_to_end && (*node)->end().ok() && !(*node)->WantsNewStart()) {
       told_to_end = sigtimedwait(&signals, nullptr, &look_every) > 0;
     }
+    sd_notify(0, told_to_end ? "STOPPING=1" : "STATUS=rebuilding a damaged store");
     (*node)->Drain();
     if (const absl::Status end = (*node)->end(); !end.ok()) {
       std::fprintf(stderr, "gyred: %s\n", std::string(end.message()).c_str());

@@ -79,9 +79,9 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   gauge("gyre_moves_paused", "1 while an operator has paused what this node fetches.",
         [&lane] { return lane.moves_paused.load() ? 1 : 0; });
 
-  gauge("gyre_clock_offset_milliseconds",
+  gauge("gyre_clock_offset_seconds",
         "How far this node's clock is ahead of the median of the members' clocks; negative: behind.",
-        [&lane] { return lane.clock_offset_ms.load(); });
+        [&lane] { return static_cast<double>(lane.clock_offset_ms.load()) / 1000; });
   gauge("gyre_clock_is_off",
         "1 while that is more than limits.clock_drift_ms: other nodes coordinate its writes.",
         [&lane] { return lane.clock_is_off.load() ? 1 : 0; });

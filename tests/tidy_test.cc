@@ -47,12 +47,13 @@ const Floor kFloors[] = {
     {"server/",
      {"server/", "ring/", "storage/", "proto/"},
      {"absl/", "grpc/", "grpcpp/", "google/protobuf/", "spdlog/", "toml++/", "prometheus/", "nlohmann/",
-      "httplib.h", "sys/", "fcntl.h", "signal.h", "unistd.h"}},
-    {"client/examples/", {"client/"}, {"absl/"}},
+      "httplib.h", "systemd/", "sys/", "fcntl.h", "signal.h", "unistd.h"}},
+    {"client/examples/", {}, {"absl/", "gyre/"}},
+    {"client/mocks/", {"client/"}, {"absl/", "gmock/"}},
     {"client/cli/",
      {"client/", "ring/", "proto/"},
-     {"absl/", "grpc/", "grpcpp/", "google/protobuf/", "CLI/", "nlohmann/", "sys/", "fcntl.h", "signal.h",
-      "unistd.h"}},
+     {"absl/", "grpc/", "grpcpp/", "google/protobuf/", "CLI/", "nlohmann/", "editline/", "sys/", "fcntl.h",
+      "signal.h", "unistd.h"}},
     {"client/", {"client/", "ring/", "proto/"}, {"absl/", "grpc/", "grpcpp/", "google/protobuf/"}},
 };
 

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <unistd.h>
 
+#include "client/cli/pause.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -92,6 +94,18 @@ void Status(Session& session) {
   }
   session.Print(rows);
   PrintStableCut(session, info->stable_cut);
+}
+
+// Until interrupted, or nobody reads any more. On a terminal the newest stands alone.
+void Watch(Session& session) {
+  constexpr absl::Duration kLookEvery = absl::Seconds(2);
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  while (std::ferror(stdout) == 0) {
+    if (terminal) session.PrintBytes("\x1b[H\x1b[2J");
+    Status(session);
+    std::fflush(stdout);
+    Pause(kLookEvery);
+  }
 }
 
 void RingOf(Session& session) {
@@ -267,8 +281,11 @@ void Hints(Session& session, bool wait) {
 void AddClusterCommands(CLI::App& app, Session& session) {
   CLI::App* cluster = app.add_subcommand("cluster", "the cluster as a whole");
   cluster->require_subcommand(1);
-  cluster->add_subcommand("status", "members, their state and share, and whether all is converged")
-      ->callback([&session] { Status(session); });
+  CLI::App* status =
+      cluster->add_subcommand("status", "members, their state and share, and whether all is converged");
+  const auto watch = std::make_shared<bool>(false);
+  status->add_flag("--watch", *watch, "again every two seconds, until interrupted");
+  status->callback([&session, watch] { *watch ? Watch(session) : Status(session); });
   cluster->add_subcommand("ring", "members and tokens")->callback([&session] { RingOf(session); });
   cluster->add_subcommand("digests", "the Merkle sum of each range on each member: equal sums, equal data")
       ->callback([&session] { Digests(session); });
@@ -282,6 +299,7 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   repair->callback([&session, wait] { Repair(session, *wait); });
   AddPlanCommands(*cluster, session);
   AddMovesCommand(*cluster, session);
+  AddCanRestartCommand(*cluster, session);
 }
 
 }  // namespace gyre::cli

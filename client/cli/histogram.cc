@@ -19,4 +19,13 @@ uint64_t Histogram::Quantile(double fraction) const {
   return max();
 }
 
+std::vector<std::pair<uint64_t, uint64_t>> Histogram::Buckets() const {
+  std::vector<std::pair<uint64_t, uint64_t>> buckets;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    const uint64_t count = buckets_[i].load(std::memory_order_relaxed);
+    if (count > 0) buckets.emplace_back(LargestOf(i), count);
+  }
+  return buckets;
+}
+
 }  // namespace gyre::cli

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace gyre::cli {
 
@@ -21,6 +23,8 @@ class Histogram {
   // The largest value of the bucket that this fraction of all values does not lie above; 0 when there are
   // none. REQUIRES: 0 < fraction <= 1.
   uint64_t Quantile(double fraction) const;
+  // The largest value of each bucket that is not empty, and how many it holds; ascending.
+  std::vector<std::pair<uint64_t, uint64_t>> Buckets() const;
 
  private:
   static constexpr int kBits = 4;

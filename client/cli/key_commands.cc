@@ -96,6 +96,17 @@ std::string ValueOf(const Flags& flags) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+// Of the flag; else, in a shell, what was last seen of the key there.
+std::optional<std::string> ContextFor(const Session& session, const std::string& key,
+                                      const std::string& flag) {
+  if (!flag.empty()) return Base64("--context", flag);
+  return session.memory == nullptr ? std::nullopt : session.memory->ContextOf(session.keyspace, key);
+}
+
+void Remember(Session& session, const std::string& key, const std::string& context) {
+  if (session.memory != nullptr) session.memory->Saw(session.keyspace, key, context);
+}
+
 Json ValueJson(const Value& value) {
   Json json;
   AddBytes(json, "value", value.bytes);
@@ -109,7 +120,7 @@ void Put(Session& session, const Flags& flags) {
   const PutOptions options{.keyspace = {},
                            .w = ReplicasOf("-w", flags.replicas),
                            .strict = flags.strict,
-                           .context = Base64("--context", flags.context),
+                           .context = ContextFor(session, key, flags.context),
                            .ttl = TtlOf(flags.ttl),
                            .timeout = {}};
   std::string value = ValueOf(flags);
@@ -117,6 +128,7 @@ void Put(Session& session, const Flags& flags) {
   if (!client.ok()) return session.Fail(client.status(), Effect::kRead);
   const auto put = client->Put(key, std::move(value), options);
   if (!put.ok()) return session.Fail(put.status(), Effect::kWrite);
+  Remember(session, key, put->context);
   if (!session.json) return;
   Json json;
   AddBytes(json, "key", key);
@@ -147,6 +159,7 @@ void Get(Session& session, const Flags& flags) {
   if (!client.ok()) return session.Fail(client.status(), Effect::kRead);
   const auto get = client->Get(key, options);
   if (!get.ok()) return session.Fail(get.status(), Effect::kRead);
+  Remember(session, key, get->context);
   if (!session.json) return PrintText(session, key, *get, flags.siblings);
   Json json;
   AddBytes(json, "key", key);
@@ -163,12 +176,13 @@ void Delete(Session& session, const Flags& flags) {
   const DeleteOptions options{.keyspace = {},
                               .w = ReplicasOf("-w", flags.replicas),
                               .strict = flags.strict,
-                              .context = Base64("--context", flags.context),
+                              .context = ContextFor(session, key, flags.context),
                               .timeout = {}};
   absl::StatusOr<Client> client = session.Connect();
   if (!client.ok()) return session.Fail(client.status(), Effect::kRead);
   const auto result = client->Delete(key, options);
   if (!result.ok()) return session.Fail(result.status(), Effect::kWrite);
+  Remember(session, key, result->context);
   if (!session.json) return;
   Json json;
   AddBytes(json, "key", key);

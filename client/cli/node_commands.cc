@@ -1,7 +1,9 @@
-// node dump, verify, stats: what single nodes hold.
+// node dump, verify, stats, hotkeys: what single nodes hold and do.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
+#include "client/cli/node_name.h"
 #include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
@@ -9,19 +11,32 @@
 namespace gyre::cli {
 namespace {
 
+constexpr size_t kHotKeysShown = 10;
+
+// A key as a column of a table: what would break the line or the terminal is replaced.
+std::string Shown(const std::string& key) {
+  if (!IsUtf8(key)) return "base64:" + ToBase64(key);
+  std::string shown;
+  for (const char c : key) shown += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
+  return shown;
+}
+
 struct NodeFlags {
   std::string node;  // an id; empty: see each command
   std::string key;
   std::string key_base64;
+  size_t limit = kHotKeysShown;
 };
 
 // The members to ask: the one named, else all.
 absl::StatusOr<std::vector<NodeStatus>> NodesOf(const Session& session, const std::string& id) {
   const auto info = session.Admin().ClusterStatus();
   if (!info.ok()) return info.status();
+  const auto named = IdOfAddress(*info, id);
+  if (!named.ok()) return named.status();
   std::vector<NodeStatus> nodes;
   for (const NodeStatus& node : info->nodes) {
-    if (id.empty() ? node.member : node.id == id) nodes.push_back(node);
+    if (id.empty() ? node.member : node.id == *named) nodes.push_back(node);
   }
   if (nodes.empty())
     return absl::InvalidArgumentError("there is no node \"" + id + "\": see gyre cluster status");
@@ -106,6 +121,36 @@ void Stats(Session& session, const NodeFlags& flags) {
   for (const auto& [name, value] : stats->counters) session.Print(name + " " + Json(value).dump());
 }
 
+void PrintHotKeys(Session& session, const NodeFlags& flags) {
+  const auto nodes = NodesOf(session, flags.node);
+  if (!nodes.ok()) return session.Fail(nodes.status(), Effect::kRead);
+  Json all = Json::array();
+  Table rows = {{"NODE", "KEYSPACE", "CALLS", "OF ALL", "KEY"}};
+  for (const NodeStatus& node : *nodes) {
+    const auto stats = AdminClient({node.address}, session.timeout).NodeStats();
+    if (!stats.ok()) {
+      return session.Fail(absl::Status(stats.status().code(),
+                                       "node " + node.id + ": " + std::string(stats.status().message())),
+                          Effect::kRead);
+    }
+    for (size_t i = 0; i < std::min(flags.limit, stats->hot_keys.size()); ++i) {
+      const HotKey& hot = stats->hot_keys[i];
+      const double share =
+          static_cast<double>(hot.calls) / static_cast<double>(std::max<uint64_t>(stats->calls, 1));
+      Json json = {{"node", node.id}, {"keyspace", hot.keyspace}};
+      AddBytes(json, "key", hot.key);
+      json["calls"] = hot.calls;
+      json["too_many"] = hot.too_many;
+      json["share"] = share;
+      all.push_back(json);
+      rows.push_back({node.id, hot.keyspace, std::to_string(hot.calls),
+                      std::to_string(static_cast<int>(100 * share + .5)) + "%", Shown(hot.key)});
+    }
+  }
+  if (session.json) return session.Print(all);
+  session.Print(rows);
+}
+
 }  // namespace
 
 void AddNodeCommands(CLI::App& app, Session& session) {
@@ -117,15 +162,20 @@ void AddNodeCommands(CLI::App& app, Session& session) {
     command->callback([&session, flags, run] { run(session, *flags); });
     return command;
   };
-  const char* first = "id of the node; default: the first endpoint that answers";
+  const char* first = "id or HOST:PORT of the node; default: the first endpoint that answers";
   CLI::App* dump = add("dump", "the record of a key on one node, decoded", Dump);
   dump->add_option("KEY", flags->key, "the key");
   dump->add_option("--key-base64", flags->key_base64, "the key, for bytes that no argument can hold")
       ->check(NotEmpty());
   dump->add_option("--node", flags->node, first)->check(NotEmpty());
   add("verify", "recount the Merkle sums from disk; exit 1 if any differs", Verify)
-      ->add_option("--node", flags->node, "id of the node; default: all members, summed")
+      ->add_option("--node", flags->node, "id or HOST:PORT of the node; default: all members, summed")
       ->check(NotEmpty());
+  CLI::App* hot =
+      add("hotkeys", "the keys that clients ask for most, from a sample of their calls", PrintHotKeys);
+  hot->add_option("--node", flags->node, "id or HOST:PORT of the node; default: each member")
+      ->check(NotEmpty());
+  hot->add_option("--limit", flags->limit, "so many of each node (default 10)")->check(CLI::Range(1, 256));
   add("stats", "counters of one node", Stats)->add_option("--node", flags->node, first)->check(NotEmpty());
 }
 

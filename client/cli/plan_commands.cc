@@ -1,6 +1,6 @@
 // cluster plan, apply: changing the members.
 #include <CLI/CLI.hpp>
-#include <absl/synchronization/notification.h>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -9,7 +9,9 @@
 #include <sstream>
 #include <unistd.h>
 
+#include "client/cli/node_name.h"
 #include "client/cli/options.h"
+#include "client/cli/pause.h"
 #include "client/cli/plan_file.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
@@ -141,8 +143,34 @@ void PrintPlan(const Session& session, const ClusterPlan& plan) {
   PrintSentences(session, "may be lost (cluster apply refuses, unless --force is given)", plan.loss);
 }
 
+// The nodes that are named by their address, by their ids.
+absl::Status NameByIds(const Session& session, ClusterChanges& changes) {
+  std::vector<std::string*> names;
+  for (std::string& node : changes.add) names.push_back(&node);
+  for (std::string& node : changes.remove) names.push_back(&node);
+  for (auto& each : changes.replace) names.insert(names.end(), {&each.old, &each.by});
+  for (auto& each : changes.weight) names.push_back(&each.name);
+  for (auto& each : changes.zone) names.push_back(&each.node);
+  for (auto& each : changes.tokens) names.push_back(&each.name);
+  if (std::ranges::none_of(names, [](const std::string* name) { return IsAddress(*name); })) {
+    return absl::OkStatus();
+  }
+  const auto info = session.Admin().ClusterStatus();
+  if (!info.ok()) return info.status();
+  for (std::string* name : names) {
+    const auto id = IdOfAddress(*info, *name);
+    if (!id.ok()) return id.status();
+    *name = *id;
+  }
+  return absl::OkStatus();
+}
+
 void MakePlan(Session& session, const PlanFlags& flags) {
-  const auto plan = session.Admin().Plan(ChangesOf(flags));
+  ClusterChanges changes = ChangesOf(flags);
+  if (const absl::Status named = NameByIds(session, changes); !named.ok()) {
+    return session.Fail(named, Effect::kRead);
+  }
+  const auto plan = session.Admin().Plan(changes);
   if (!plan.ok()) return session.Fail(plan.status(), Effect::kRead);
   const Json json = PlanToJson(*plan);
   if (!flags.out.empty()) {
@@ -184,11 +212,6 @@ class Progress {
  private:
   bool shown_ = false;
 };
-
-void Pause(absl::Duration duration) {
-  const absl::Notification never;
-  never.WaitForNotificationWithTimeout(duration);
-}
 
 // Until the layout is the only active one on the node that answers, and the next change may come. OK, or why
 // that cannot be told.
@@ -251,7 +274,8 @@ void AddPlanCommands(CLI::App& cluster, Session& session) {
   CLI::App* plan = cluster.add_subcommand(
       "plan", "what a change of the members or of N would move, and how even it would be; changes nothing");
   plan->footer(
-      "An ID may be the beginning of a node's id that no other node has. Nodes to be added are listed by\n"
+      "An ID may be the beginning of a node's id that no other node has, or its address HOST:PORT. Nodes to "
+      "be added are listed by\n"
       "gyre cluster status once they have announced themselves.");
   const auto flags = std::make_shared<PlanFlags>();
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* form,

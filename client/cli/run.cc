@@ -1,8 +1,12 @@
-// The program: global options, their environment, and the exit code.
+// The program: global options, their environment, its commands, and the exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
+#include "client/cli/completion.h"
+#include "client/cli/man_page.h"
 #include "client/cli/options.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
@@ -16,6 +20,7 @@ constexpr char kFooter[] =
     "for,\n"
     "5 unavailable and certainly without effect, 6 outcome unknown, 7 permission.\n"
     "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT. A flag is stronger.";
+constexpr std::chrono::milliseconds kCompletionTimeout{500};  // a person waits for it
 
 struct Global {
   CLI::Option* option;
@@ -29,62 +34,149 @@ void ReadEnvironment(Global& global) {
     global.value = value;
 }
 
-}  // namespace
+// The tree of commands, over one session.
+class Program {
+ public:
+  explicit Program(Session& session) : session_(session) {
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    app_.fallthrough();  // inherited: global options may follow the command
+    endpoints_.option =
+        app_.add_option("--endpoints", endpoints_.value, "HOST:PORT,... (default 127.0.0.1:7400)")
+            ->check(NotEmpty());
+    keyspace_.option = app_.add_option("-k,--keyspace", keyspace_.value, "keyspace (default \"default\")")
+                           ->check(NotEmpty());
+    output_.option = app_.add_option("-o,--output", output_.value, "text or json")->check(NotEmpty());
+    timeout_.option =
+        app_.add_option("--timeout", timeout_.value, "of each call: 500ms, 5s, 1m")->check(NotEmpty());
+    // Before any command runs, and before an error is told: both depend on it.
+    app_.parse_complete_callback([this] { TakeGlobals(); });
+    AddKeyCommands(app_, session);
+    AddBulkCommands(app_, session);
+    AddBenchCommand(app_, session);
+    AddClusterCommands(app_, session);
+    AddKeyspaceCommands(app_, session);
+    AddNodeCommands(app_, session);
+    AddShellCommand(app_, session);
+    AddCompletionCommand(app_, session);
+    app_.add_subcommand("version", "print the version")->callback([&session] {
+      if (session.json) return session.Print(Json{{"version", kVersion}});
+      session.Print(std::string("gyre ") + kVersion);
+    });
+  }
 
-int Run(int argc, char** argv) {
-  Session session;
-  CLI::App app("Gyre: a distributed key-value store.", "gyre");
-  app.footer(kFooter);
-  app.require_subcommand(1);
-  app.fallthrough();  // inherited: global options may follow the command
-  Global endpoints{nullptr, "GYRE_ENDPOINTS", "127.0.0.1:7400"};
-  Global keyspace{nullptr, "GYRE_KEYSPACE", "default"};
-  Global output{nullptr, "GYRE_OUTPUT", "text"};
-  Global timeout{nullptr, "GYRE_TIMEOUT", "5s"};
-  endpoints.option = app.add_option("--endpoints", endpoints.value, "HOST:PORT,... (default 127.0.0.1:7400)")
-                         ->check(NotEmpty());
-  keyspace.option =
-      app.add_option("-k,--keyspace", keyspace.value, "keyspace (default \"default\")")->check(NotEmpty());
-  output.option = app.add_option("-o,--output", output.value, "text or json")->check(NotEmpty());
-  timeout.option =
-      app.add_option("--timeout", timeout.value, "of each call: 500ms, 5s, 1m")->check(NotEmpty());
-  // Before any command runs, and before an error is told: both depend on it.
-  app.parse_complete_callback([&] {
-    for (Global* global : {&endpoints, &keyspace, &output, &timeout}) ReadEnvironment(*global);
-    session.json = output.value == "json";
-    session.endpoints = SplitList(endpoints.value);
-    session.keyspace = keyspace.value;
-    const auto parsed = ParseDuration(timeout.value);
-    if (!session.json && output.value != "text")
+  CLI::App& app() { return app_; }
+
+  int Run(std::vector<std::string> words) {
+    std::ranges::reverse(words);  // as the parser wants them
+    try {
+      app_.parse(words);
+    } catch (const CLI::Success& help) {
+      return app_.exit(help);
+    } catch (const CLI::ParseError& error) {
+      ReadEnvironment(output_);
+      session_.json = output_.value == "json";
+      session_.FailUsage(std::string(error.what()) + "; see gyre --help");
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      session_.Fail(kOtherFailure, "DATA_LOSS", "the output could not be written");
+    }
+    return session_.exit_code;
+  }
+
+ private:
+  void TakeGlobals() {
+    for (Global* global : {&endpoints_, &keyspace_, &output_, &timeout_}) ReadEnvironment(*global);
+    session_.json = output_.value == "json";
+    session_.endpoints = SplitList(endpoints_.value);
+    session_.keyspace = keyspace_.value;
+    const auto parsed = ParseDuration(timeout_.value);
+    if (!session_.json && output_.value != "text")
       throw CLI::ValidationError("--output", "must be text or json");
     if (!parsed || parsed->count() == 0)
       throw CLI::ValidationError("--timeout", "must be like 500ms, 5s or 1m");
-    session.timeout = *parsed;
-  });
-  AddKeyCommands(app, session);
-  AddBulkCommands(app, session);
-  AddBenchCommand(app, session);
-  AddClusterCommands(app, session);
-  AddKeyspaceCommands(app, session);
-  AddNodeCommands(app, session);
-  app.add_subcommand("version", "print the version")->callback([&] {
-    if (session.json) return session.Print(Json{{"version", kVersion}});
-    session.Print(std::string("gyre ") + kVersion);
-  });
+    session_.timeout = *parsed;
+    session_.export_globals = [this] {
+      for (const Global* global : {&endpoints_, &keyspace_, &output_, &timeout_}) {
+        setenv(global->environment, global->value.c_str(), 1);
+      }
+    };
+  }
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    ReadEnvironment(output);
-    session.json = output.value == "json";
-    session.FailUsage(std::string(error.what()) + "; see gyre --help");
+  Session& session_;
+  CLI::App app_{"Gyre: a distributed key-value store.", "gyre"};
+  Global endpoints_{nullptr, "GYRE_ENDPOINTS", "127.0.0.1:7400"};
+  Global keyspace_{nullptr, "GYRE_KEYSPACE", "default"};
+  Global output_{nullptr, "GYRE_OUTPUT", "text"};
+  Global timeout_{nullptr, "GYRE_TIMEOUT", "5s"};
+};
+
+// What the completion scripts call: candidates for the last word, one a line, each with its help behind a
+// tab.
+int PrintCandidates(const std::vector<std::string>& words) {
+  for (const Candidate& one : CandidatesFor(words, nullptr)) {
+    std::printf("%s%s%s\n", one.word.c_str(), one.help.empty() ? "" : "\t", one.help.c_str());
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    session.Fail(kOtherFailure, "DATA_LOSS", "the output could not be written");
+  return kDone;
+}
+
+}  // namespace
+
+std::vector<Candidate> CandidatesFor(const std::vector<std::string>& words, const Memory* memory) {
+  Session session;
+  Program program(session);
+  const auto ask = [&words] {
+    std::string endpoints = ValueIn(words, {"--endpoints"});
+    const char* const environment = std::getenv("GYRE_ENDPOINTS");
+    if (endpoints.empty()) endpoints = environment == nullptr ? "127.0.0.1:7400" : environment;
+    return AdminClient(SplitList(endpoints), kCompletionTimeout).ClusterStatus();
+  };
+  return Complete(
+      program.app(), words,
+      {.keyspaces =
+           [&ask] {
+             std::vector<std::string> names;
+             if (const auto info = ask(); info.ok()) {
+               for (const KeyspaceInfo& keyspace : info->keyspaces) names.push_back(keyspace.name);
+             }
+             return names;
+           },
+       .nodes =
+           [&ask] {
+             std::vector<std::string> ids;
+             if (const auto info = ask(); info.ok()) {
+               for (const NodeStatus& node : info->nodes) ids.push_back(node.id);
+             }
+             return ids;
+           },
+       .keys = [memory] { return memory == nullptr ? std::vector<std::string>() : memory->keys(); }});
+}
+
+void AddCompletionCommand(CLI::App& app, Session& session) {
+  CLI::App* completion = app.add_subcommand("completion", "print the script with which a shell completes");
+  const auto shell = std::make_shared<std::string>();
+  completion->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback([&session, shell] { session.PrintBytes(CompletionScript(*shell)); });
+}
+
+int Run(const std::vector<std::string>& words, Memory* memory) {
+  Session session;
+  session.memory = memory;
+  return Program(session).Run(words);
+}
+
+int Run(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "__complete")
+    return PrintCandidates({words.begin() + 1, words.end()});
+  if (words == std::vector<std::string>{"__man"}) {  // for the build
+    Session session;
+    std::fputs(ManPage(Program(session).app()).c_str(), stdout);
+    return kDone;
   }
-  return session.exit_code;
+  return Run(words, nullptr);
 }
 
 }  // namespace gyre::cli

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "client/admin.h"
+#include "client/cli/completion.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/memory.h"
 #include "client/client.h"
 
 namespace CLI {
@@ -29,6 +31,8 @@ struct Session {
   std::chrono::milliseconds timeout{5000};
   bool json = false;
   int exit_code = kDone;
+  Memory* memory = nullptr;              // of the shell that runs the command; null: none does
+  std::function<void()> export_globals;  // puts the global options into the environment, for further commands
 
   // Connects to nothing yet. Ends the program's command with an error when the options are wrong.
   absl::StatusOr<Client> Connect() const;
@@ -55,10 +59,17 @@ void AddBenchCommand(CLI::App& app, Session& session);
 void AddClusterCommands(CLI::App& app, Session& session);
 void AddPlanCommands(CLI::App& cluster, Session& session);  // of `gyre cluster`
 void AddMovesCommand(CLI::App& cluster, Session& session);
+void AddCanRestartCommand(CLI::App& cluster, Session& session);
 void AddKeyspaceCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
+void AddShellCommand(CLI::App& app, Session& session);
+void AddCompletionCommand(CLI::App& app, Session& session);
 
-// Parses and runs one command; returns the exit code.
+// What may stand as the last of `words`, after the program's name. `memory` may be null.
+std::vector<Candidate> CandidatesFor(const std::vector<std::string>& words, const Memory* memory);
+
+// Parses and runs one command; returns the exit code. `words` are what follows the program's name.
+int Run(const std::vector<std::string>& words, Memory* memory);
 int Run(int argc, char** argv);
 
 }  // namespace gyre::cli

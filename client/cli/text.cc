@@ -67,6 +67,32 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   return std::chrono::milliseconds(count * scale);
 }
 
+absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = '\0';
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == '\0' && (c == ' ' || c == '\t')) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      words.back() += line[++i];
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (quote != '\0' && c == quote) {
+      quote = '\0';
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote != '\0') return absl::InvalidArgumentError(std::string("a quote is not closed: ") + quote);
+  return words;
+}
+
 std::vector<std::string> SplitList(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {

@@ -1,6 +1,7 @@
 // What people and scripts write on the command line, and byte strings in JSON.
 #pragma once
 
+#include <absl/status/statusor.h>
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,10 @@ std::string ToText(const Replicas& replicas);
 
 // "500ms", "5s", "2m", "1h", "7d".
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
+
+// The words of a line as a shell takes them: '...', "..." and \ keep what would part or end a word.
+// INVALID_ARGUMENT when a quote is not closed.
+absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line);
 
 // Without empty parts.
 std::vector<std::string> SplitList(std::string_view text);

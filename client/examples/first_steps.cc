@@ -1,7 +1,6 @@
 // First steps: write a key, read it back, change it without losing a concurrent change.
 #include <cstdio>
-
-#include "client/client.h"
+#include <gyre/client.h>
 
 int FirstSteps(const std::string& endpoint) {
   absl::StatusOr<gyre::Client> client = gyre::Client::Connect({.endpoints = {endpoint}});

@@ -33,10 +33,12 @@ struct DeleteCall {
   std::optional<std::string> context;
 };
 struct GetCall {
+  static constexpr size_t kContextsMax = 64;
   std::string keyspace;
   std::string key;
   std::optional<ReplicaCount> r;
   bool strict = false;
+  std::vector<std::string> contexts;  // encoded; the answer must have seen all that they have
 };
 struct ScanCall {
   static constexpr uint32_t kRowsMax = 1000;

@@ -147,7 +147,11 @@ void Coordinator::OnTimer(const Turn& turn, OpId id) {
     return EndWrite(turn, id);
   }
   if (auto* read = Find<ReadOp>(id)) {
-    if (!read->replied) Fail(turn, read->origin, ReadTimedOut(read->gather.fanout().quorum()));
+    const Fanout& fanout = read->gather.fanout();
+    if (!read->replied) {
+      const bool behind = fanout.verdict() == Verdict::kMet;
+      Fail(turn, read->origin, behind ? NotSeenYet() : ReadTimedOut(fanout.quorum()));
+    }
     if (read->replied) Repair(turn, *read);
   } else if (auto* scan = Find<ScanOp>(id)) {
     Fail(turn, scan->origin, ReadTimedOut(scan->merge.fanout().quorum()));

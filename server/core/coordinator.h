@@ -100,6 +100,7 @@ class Coordinator {
     Gather gather;
     Micros started;
     Micros deadline;
+    VersionVector floor;   // the answer must cover this: the call's contexts
     bool behind = false;   // as of a write
     bool replied = false;  // kept for late answers, to which a repair may be owed
   };

@@ -38,6 +38,13 @@ absl::Status WriteTimedOut(const Quorum& quorum) {
                         " replicas confirmed the write in time");
 }
 
+absl::Status NotSeenYet() {
+  return absl::UnavailableError(
+      "no replica that can be reached has seen what the context of this read has; ask again when more "
+      "replicas are up, "
+      "or read without it");
+}
+
 absl::Status ReadTimedOut(const Quorum& quorum) {
   return absl::UnavailableError(std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) +
                                 " replicas answered the read in time");

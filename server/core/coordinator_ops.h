@@ -18,6 +18,8 @@ absl::Status OutcomeUnknown(const std::string& why);
 // What to say at the deadline of a write: UNAVAILABLE if nothing was stored or sent yet, else UNKNOWN.
 absl::Status WriteTimedOut(const Quorum& quorum);
 absl::Status ReadTimedOut(const Quorum& quorum);
+// UNAVAILABLE: no replica that answers has seen what the context of a read has.
+absl::Status NotSeenYet();
 
 // The number of replicas that must answer: what was asked for, else what the keyspace says. INVALID_ARGUMENT
 // naming `field` when it can never be; UNAVAILABLE when the cluster has fewer nodes than that now.

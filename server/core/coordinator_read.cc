@@ -21,6 +21,14 @@ std::vector<ReadValue> ValuesOf(const Record& record, uint64_t now_ms, bool keys
   return values;
 }
 
+// Whether a merge of answers has seen all that `floor` has. What the cut passed is known to all, though no
+// record may say so any more.
+bool HasSeen(const VersionVector& seen, uint64_t cut, const VersionVector& floor) {
+  return std::ranges::all_of(floor.entries(), [&](const VersionVector::Entry& entry) {
+    return entry.counter <= cut || seen.Covers(Dot{entry.actor, entry.counter});
+  });
+}
+
 // The range that holds `token`; the first one may wrap, so that it also holds what lies behind the last end.
 const ReplicaRange& RangeOf(const std::vector<ReplicaRange>& ranges, Token token) {
   const auto range = std::lower_bound(ranges.begin(), ranges.end(), token,
@@ -39,6 +47,18 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
   const absl::StatusOr<int> need =
       NeededReplicas("r", call.r, (*keyspace)->r, AsRead(turn, **keyspace), replicas.size());
   if (!need.ok()) return Fail(turn, origin, need.status());
+  if (call.contexts.size() > GetCall::kContextsMax) {
+    return Fail(
+        turn, origin,
+        absl::InvalidArgumentError("contexts are " + std::to_string(call.contexts.size()) +
+                                   "; there may be at most " + std::to_string(GetCall::kContextsMax)));
+  }
+  VersionVector floor;
+  for (const std::string& encoded : call.contexts) {
+    const absl::StatusOr<CausalContext> context = DecodeContext(encoded, (*keyspace)->id, call.key);
+    if (!context.ok()) return Fail(turn, origin, context.status());
+    floor.Join(context->seen);
+  }
   const OpId id = next_op_++;
   std::string row_key = MakeRowKey((*keyspace)->id, token.value, call.key);
   ReadOp& op = Add(id,
@@ -48,7 +68,8 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
                           .call = std::move(call),
                           .gather = Gather(replicas, *need, std::move(row_key)),
                           .started = turn.now.steady,
-                          .deadline = deadline},
+                          .deadline = deadline,
+                          .floor = std::move(floor)},
                    deadline);
   if (*need < replicas.size()) AlarmAt(turn.now.steady + fetch_latency_.p95(), id);
   op.gather.Start(turn, id);
@@ -67,7 +88,6 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
   if (fanout.verdict() == Verdict::kLost) return FailLost(turn, id, op.origin, fanout);
   if (fanout.verdict() == Verdict::kPending) return;
   if (!op.replied) {
-    op.replied = true;
     Record record;
     const absl::StatusOr<CutRecord> merged = op.gather.Merged(op.keyspace->conflict);
     absl::Status status = merged.status();
@@ -76,6 +96,13 @@ void Coordinator::SettleRead(const Turn& turn, OpId id, ReadOp& op) {
       status = decoded.status();
       if (decoded.ok()) record = *std::move(decoded);
     }
+    if (status.ok() && !HasSeen(record.seen, merged->cut, op.floor)) {
+      // The replicas that answered are behind what the caller has seen: the others are asked, too.
+      if (!fanout.waiting()) op.gather.AskNext(turn, id);
+      if (fanout.waiting()) return;
+      status = NotSeenYet();
+    }
+    op.replied = true;
     if (status.ok()) {
       Reply(turn, op.origin,
             {.result = GetResult{ValuesOf(record, turn.now.wall_ms, false),

@@ -294,6 +294,15 @@ grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* c
                                                   const v1::NodeStatsRequest*, v1::NodeStatsReply* reply) {
   reply->set_node(ToString(backend_.self));
   for (const auto& [name, value] : backend_.stats()) (*reply->mutable_counters())[name] = value;
+  HotKeys::Report hot = backend_.counters.hot_keys.Look();
+  reply->set_calls(hot.calls);
+  for (HotKeys::Hot& key : hot.keys) {
+    v1::HotKey& wire = *reply->add_hot_keys();
+    wire.set_keyspace(std::move(key.keyspace));
+    wire.set_key(std::move(key.key));
+    wire.set_calls(key.calls);
+    wire.set_too_many(key.too_many);
+  }
   return Finished(context, absl::OkStatus());
 }
 

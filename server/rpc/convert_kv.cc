@@ -120,8 +120,12 @@ absl::StatusOr<Call> ToCall(v1::PutRequest&& request) {
 absl::StatusOr<Call> ToCall(v1::GetRequest&& request) {
   auto r = ToReplicaCount("r", request.has_r(), request.r());
   if (!r.ok()) return r.status();
-  return GetCall{std::move(*request.mutable_keyspace()), std::move(*request.mutable_key()), *r,
-                 request.strict()};
+  GetCall call = {.keyspace = std::move(*request.mutable_keyspace()),
+                  .key = std::move(*request.mutable_key()),
+                  .r = *r,
+                  .strict = request.strict()};
+  call.contexts.assign(request.contexts().begin(), request.contexts().end());
+  return call;
 }
 
 absl::StatusOr<Call> ToCall(v1::DeleteRequest&& request) {

@@ -38,6 +38,7 @@ grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, 
   backend_.counters.unary_calls.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<Call> call = ToCall(Request(request));
   if (!call.ok()) return Finished(context, call.status());
+  backend_.counters.hot_keys.Note(*call);
   const Micros timeout = TimeoutOf(*context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto done = [this, reactor, reply](CallResult result) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "server/rpc/hot_keys.h"
+
 namespace gyre {
 
 struct RpcCounters {
@@ -17,6 +19,7 @@ struct RpcCounters {
   std::atomic<uint64_t> peer_messages_dropped = 0;  // the link was down or its queue full
   std::atomic<uint64_t> peer_messages_refused = 0;  // garbled, of a foreign cluster or a stranger
   std::atomic<uint64_t> links_broken = 0;
+  HotKeys hot_keys;
 };
 
 }  // namespace gyre

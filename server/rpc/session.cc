@@ -48,6 +48,7 @@ void Session::OnReadDone(bool ok) {
       AddReply(id, {.status = call.status()});
       continue;
     }
+    backend_.counters.hot_keys.Note(*call);
     const uint32_t place = next_place_++;
     ids_[place] = id;
     inputs.push_back(ClientCall{Calls::TicketFor(number_, place), *std::move(call), deadline});

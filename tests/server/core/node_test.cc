@@ -314,6 +314,31 @@ TEST_F(NodeTest, AGetThatFindsNothingStillGivesAContext) {
   EXPECT_TRUE(DecodeContext(std::get<GetResult>(result.result).context, kDefault, "k").ok());
 }
 
+TEST_F(NodeTest, AGetWithAContextAsksOnUntilTheAnswerHasSeenIt) {
+  const Record known = RecordOf("v", kB, 5);
+  const std::string context = EncodeContext({.seen = known.seen}, kDefault, "k");
+  Call(GetCall{.key = "k", .r = ReplicaCount{ReplicaCount::How::kOne}, .contexts = {context}});
+  EXPECT_TRUE(out.replies.empty()) << "this node has not seen it";
+  const Outbox::Send fetch = Sent().at(0);
+  Answer(fetch.to, fetch.message.op, peer::FetchReply{.record = Encoded(known)});
+  const CallResult result = Reply();
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(std::get<GetResult>(result.result).values.at(0).value, "v");
+}
+
+TEST_F(NodeTest, AGetWithAContextThatNobodyHasSeenIsUnavailable) {
+  const std::string context = EncodeContext({.seen = RecordOf("v", kB, 5).seen}, kDefault, "k");
+  Call(GetCall{.key = "k", .r = ReplicaCount{ReplicaCount::How::kOne}, .contexts = {context}});
+  AnswerFirst(peer::FetchReply{});
+  EXPECT_TRUE(out.replies.empty());
+  AnswerFirst(peer::FetchReply{});
+  EXPECT_EQ(Reply().status.code(), absl::StatusCode::kUnavailable);
+  Call(GetCall{.key = "other", .contexts = {context}});
+  EXPECT_EQ(Reply().status.code(), absl::StatusCode::kInvalidArgument) << "it is of another key";
+  Call(GetCall{.key = "k", .contexts = std::vector<std::string>(GetCall::kContextsMax + 1, context)});
+  EXPECT_EQ(Reply().status.code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(NodeTest, ALateFetchIsHedged) {
   Call(GetCall{.key = "k"});
   const Outbox::Send fetch = Sent().at(0);
