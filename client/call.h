@@ -19,7 +19,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
     CallKind kind = CallKind::kRead;
     std::chrono::milliseconds timeout{0};
   };
-  // A put is given its write id here.
+  // A put that has no write id is given one here.
   Call(std::shared_ptr<Connection> connection, Request request, Settings settings);
 
   // Makes the first attempt. To be called once.
