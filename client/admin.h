@@ -223,6 +223,8 @@ struct MovesControl {
   std::optional<uint64_t> bytes_per_second;
 };
 
+class NodeBackup;  // client/admin_backup.h
+
 class AdminClient {
  public:
   // The first of `endpoints` (HOST:PORT) that answers is asked.
@@ -256,6 +258,9 @@ class AdminClient {
   absl::StatusOr<RecordDump> NodeDump(const std::string& keyspace, const std::string& key);
   absl::StatusOr<Verification> NodeVerify();
   absl::StatusOr<NodeCounters> NodeStats();
+  // All that the node has on disk at this moment, in chunks of so many rows on average (a power of two, 16 to
+  // 16,384). Not bound by the timeout.
+  absl::StatusOr<std::unique_ptr<NodeBackup>> Backup(uint32_t chunk_rows);
 
  private:
   struct Stubs;
