@@ -282,6 +282,7 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   repair->callback([&session, wait] { Repair(session, *wait); });
   AddPlanCommands(*cluster, session);
   AddMovesCommand(*cluster, session);
+  AddBackupCommands(*cluster, session);
 }
 
 }  // namespace gyre::cli

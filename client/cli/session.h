@@ -55,6 +55,7 @@ void AddBenchCommand(CLI::App& app, Session& session);
 void AddClusterCommands(CLI::App& app, Session& session);
 void AddPlanCommands(CLI::App& cluster, Session& session);  // of `gyre cluster`
 void AddMovesCommand(CLI::App& cluster, Session& session);
+void AddBackupCommands(CLI::App& cluster, Session& session);
 void AddKeyspaceCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 
