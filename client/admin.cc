@@ -15,7 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kReachMax{1000};
-constexpr int kMessageBytesMax = 16 << 20;
+constexpr int kMessageBytesMax = 32 << 20;
+constexpr int kKeepaliveMs = 10'000;
 
 std::string StateName(v1::Node::State state) {
   if (state == v1::Node::UP) return "up";
@@ -63,6 +64,8 @@ std::optional<Replicas> ReplicasOf(const v1::Replicas& wire) {
   }
 }
 
+}  // namespace
+
 KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
   return {.id = wire.id(),
           .name = wire.name(),
@@ -73,8 +76,6 @@ KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
           .ttl_ms = wire.ttl_ms(),
           .strict = wire.strict()};
 }
-
-}  // namespace
 
 AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout)
     : endpoints_(std::move(endpoints)), timeout_(timeout) {}
@@ -88,6 +89,9 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);  // for streams, which have no deadline
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     const auto channel = grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
     auto stubs =
         std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});

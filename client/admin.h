@@ -252,6 +252,8 @@ struct MovesControl {
   std::optional<uint64_t> bytes_per_second;
 };
 
+class NodeBackup;  // client/admin_backup.h
+
 /// Asks one node of the cluster after the other, until one answers.
 ///
 /// **Threads.** Every method may be called from any thread at any time. They block, at most for the timeout.
@@ -303,6 +305,9 @@ class GYRE_EXPORT AdminClient {
   absl::StatusOr<Verification> NodeVerify();
   /// The numbers that /metrics shows.
   absl::StatusOr<NodeCounters> NodeStats();
+  // All that the node has on disk at this moment, in chunks of so many rows on average (a power of two, 16 to
+  // 16,384). Not bound by the timeout.
+  absl::StatusOr<std::unique_ptr<NodeBackup>> Backup(uint32_t chunk_rows);
 
  private:
   struct Stubs;

@@ -17,6 +17,8 @@ inline absl::Status StatusOf(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
+KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire);
+
 struct AdminClient::Stubs {
   std::unique_ptr<v1::Kv::Stub> kv;
   std::unique_ptr<v1::Admin::Stub> admin;

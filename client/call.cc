@@ -41,7 +41,9 @@ Call::Call(std::shared_ptr<Connection> connection, Request request, Settings set
       settings_(settings),
       plan_(settings.kind) {
   assert(settings.timeout.count() > 0);
-  if (auto* put = std::get_if<PutRequest>(&request_)) put->write_id = NewWriteId(*connection_);
+  if (auto* put = std::get_if<PutRequest>(&request_); put != nullptr && put->write_id.empty()) {
+    put->write_id = NewWriteId(*connection_);
+  }
   deadline_ = connection_->Now() + settings.timeout;
   if (settings.not_first) tried_.push_back(*settings.not_first);
 }

@@ -25,7 +25,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
     std::chrono::milliseconds timeout{0};
     std::optional<PeerId> not_first;  // of the first round: this node is asked already
   };
-  // A put is given its write id here.
+  // A put that has no write id is given one here.
   Call(std::shared_ptr<Connection> connection, Request request, Settings settings);
 
   // Makes the first attempt. To be called once.

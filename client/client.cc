@@ -125,6 +125,9 @@ Client::Client(std::shared_ptr<Connection> connection, const Options& options)
 
 void Client::AsyncPut(std::string key, std::string value, const PutOptions& options,
                       Callback<PutResult> done) {
+  if (options.may_have_been_sent && options.write_id.empty()) {
+    return done(absl::InvalidArgumentError("a put that may have been sent before needs its write_id"));
+  }
   PutRequest request{.keyspace = options.keyspace.empty() ? keyspace_ : options.keyspace,
                      .key = std::move(key),
                      .value = std::move(value),
@@ -132,7 +135,9 @@ void Client::AsyncPut(std::string key, std::string value, const PutOptions& opti
                      .strict = options.strict,
                      .context = options.context,
                      .ttl = options.ttl,
-                     .write_id = {}};
+                     .expires_at_ms = options.expires_at_ms,
+                     .write_id = options.write_id,
+                     .retry = options.may_have_been_sent};
   done = AfterWrite(handle_->contexts, request.keyspace, request.key, std::move(done));
   StartCall<PutResult>(handle_->connection, std::move(request),
                        {.kind = CallKind::kPut, .timeout = options.timeout.value_or(timeout_)},

@@ -37,7 +37,8 @@ struct PutRequest {
   bool strict = false;
   std::optional<std::string> context;
   std::optional<std::chrono::milliseconds> ttl;
-  std::string write_id;  ///< 16 random bytes, the same in each attempt
+  std::optional<uint64_t> expires_at_ms;
+  std::string write_id;  ///< 16 bytes, the same in each attempt; empty: made by the call
   bool retry = false;    ///< an earlier attempt may have been sent
 };
 /// One get.

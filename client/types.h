@@ -44,6 +44,14 @@ struct PutOptions {
   bool strict = false;                 ///< only primary replicas count toward w
   std::optional<std::string> context;  ///< of an earlier read or write of this key: what it saw is replaced
   std::optional<std::chrono::milliseconds> ttl;  ///< one second to a hundred years
+  /// Instead of ttl: milliseconds since 1970, at most a hundred years ahead; 0: never, whatever the keyspace
+  /// says.
+  std::optional<uint64_t> expires_at_ms;
+  /// By which the nodes know the put again when it is retried: 16 bytes, not all zero. Empty: made at random.
+  /// To be given by a program that goes on after a crash and may have made this put before; then with
+  /// `may_have_been_sent`, and the put happens once.
+  std::string write_id;
+  bool may_have_been_sent = false;  ///< see write_id
   std::optional<std::chrono::milliseconds> timeout;
 };
 /// Of one get.

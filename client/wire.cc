@@ -37,6 +37,7 @@ void Fill(const PutRequest& r, v1::SessionRequest& wire) {
   put.set_strict(r.strict);
   if (r.context) put.set_context(*r.context);
   if (r.ttl) put.set_ttl_ms(r.ttl->count());
+  if (r.expires_at_ms) put.set_expires_at_ms(*r.expires_at_ms);
   put.set_write_id(r.write_id);
   put.set_retry(r.retry);
 }

@@ -11,6 +11,7 @@
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,19 @@ struct KeyRange {
   std::string end;
 };
 
+// All tables as they were at one moment.
+//
+// Threads: as Engine. Errors: as Engine, and ABORTED once the engine has let go of that moment (it was opened
+// anew after a full disk). Must not outlive its engine, which keeps on disk what the moment needs.
+class EngineSnapshot {
+ public:
+  virtual ~EngineSnapshot() = default;
+  virtual absl::StatusOr<std::string> Get(Table table, std::string_view key) = 0;
+  // As Engine::Scan. Holds up Engine::Resume while it lasts: so no longer than `visit` can go on at once.
+  virtual absl::Status Scan(Table table, const KeyRange& range,
+                            absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) = 0;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -66,6 +80,9 @@ class Engine {
   // REQUIRES: `visit` does not call the engine.
   virtual absl::Status Scan(Table table, const KeyRange& range,
                             absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) = 0;
+
+  // This moment. Cheap, whatever the tables hold.
+  virtual absl::StatusOr<std::unique_ptr<EngineSnapshot>> Snapshot() = 0;
 
   // Erases a whole range, and survives loss of power once it returned: cheap, whatever it holds. After a
   // failure, or a crash in the middle, the range holds an unknown part of what it ever held.

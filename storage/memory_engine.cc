@@ -96,6 +96,46 @@ absl::Status MemoryEngine::Scan(Table table, const KeyRange& range,
   return absl::OkStatus();
 }
 
+// A copy of the tables, which share their values with it.
+class MemoryEngine::Copy final : public EngineSnapshot {
+ public:
+  explicit Copy(MemoryEngine& engine) : engine_(engine) {
+    absl::MutexLock lock(&engine.mutex_);
+    for (int table = 0; table < kTables; ++table) tables_[table] = engine.tables_[table];
+  }
+
+  absl::StatusOr<std::string> Get(Table table, std::string_view key) override {
+    if (IsCorrupt(table, key)) return CorruptValue(table);
+    const Map& map = tables_[static_cast<size_t>(table)];
+    const auto entry = map.find(key);
+    if (entry == map.end()) return absl::NotFoundError("no such entry in the memory engine");
+    return *entry->second;
+  }
+
+  absl::Status Scan(Table table, const KeyRange& range,
+                    absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
+    const auto [begin, end] = Entries(tables_[static_cast<size_t>(table)], range);
+    for (auto entry = begin; entry != end; ++entry) {
+      if (IsCorrupt(table, entry->first)) return CorruptValue(table);
+      if (!visit(entry->first, *entry->second)) break;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool IsCorrupt(Table table, std::string_view key) {
+    absl::MutexLock lock(&engine_.mutex_);
+    return !engine_.corrupt_.empty() && engine_.corrupt_.contains({table, std::string(key)});
+  }
+
+  MemoryEngine& engine_;
+  Map tables_[kTables];
+};
+
+absl::StatusOr<std::unique_ptr<EngineSnapshot>> MemoryEngine::Snapshot() {
+  return std::make_unique<Copy>(*this);
+}
+
 absl::Status MemoryEngine::EraseRange(Table table, const KeyRange& range) {
   absl::MutexLock lock(&mutex_);
   return ApplyLocked({.erased = {{table, range}}}, Durability::kDisk);

@@ -35,6 +35,7 @@ class MemoryEngine final : public Engine {
   absl::Status Sync() override;
   absl::Status Scan(Table table, const KeyRange& range,
                     absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override;
+  absl::StatusOr<std::unique_ptr<EngineSnapshot>> Snapshot() override;
   absl::Status EraseRange(Table table, const KeyRange& range) override;
   uint64_t LastSequence() const override;
   absl::Status ReplayNotes(uint64_t sequence, absl::FunctionRef<void(std::string_view note)> visit) override;
@@ -66,6 +67,7 @@ class MemoryEngine final : public Engine {
 
  private:
   using Map = std::map<std::string, RecordBytes, std::less<>>;
+  class Copy;
 
   // One batch of the log. What it does is kept only while a crash could change whether it happened.
   struct Batch {

@@ -10,6 +10,7 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
+#include <rocksdb/snapshot.h>
 #include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
 #include <utility>
@@ -102,15 +103,15 @@ class Database final : public Engine {
                     absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
     const absl::ReaderMutexLock lock(&mutex_);
     if (!opened_) return Closed();
-    rocksdb::ReadOptions read;
-    read.fill_cache = false;  // scans are background work: they must not drive out what clients read
-    const rocksdb::Slice end(range.end);
-    if (!range.end.empty()) read.iterate_upper_bound = &end;
-    const std::unique_ptr<rocksdb::Iterator> entry(db().NewIterator(read, Family(table)));
-    for (entry->Seek(range.begin); entry->Valid(); entry->Next()) {
-      if (!visit(ViewOf(entry->key()), ViewOf(entry->value()))) break;
-    }
-    return StatusOf(entry->status(), path_);
+    return ScanAt(nullptr, table, range, visit);
+  }
+
+  absl::StatusOr<std::unique_ptr<EngineSnapshot>> Snapshot() override {
+    const absl::MutexLock lock(&mutex_);
+    if (!opened_) return Closed();
+    const rocksdb::Snapshot* const snapshot = db().GetSnapshot();
+    opened_->snapshots.insert(snapshot);
+    return std::make_unique<Moment>(*this, opening_, snapshot);
   }
 
   absl::Status EraseRange(Table table, const KeyRange& range) override {
@@ -189,6 +190,7 @@ class Database final : public Engine {
     if (opened_ && !write_failed_) return StatusOf(db().Resume(), path_);
     if (absl::Status status = CheckSpaceToOpen(); !status.ok()) return status;
     opened_.reset();
+    ++opening_;
     absl::StatusOr<std::shared_ptr<OpenedRocks>> opened = OpenRocks(path_, options_);
     if (!opened.ok()) return opened.status();
     opened_ = *std::move(opened);
@@ -198,6 +200,66 @@ class Database final : public Engine {
 
  private:
   static constexpr uint64_t kBytesBetweenPrunes = 64 << 20;
+
+  class Moment final : public EngineSnapshot {
+   public:
+    Moment(Database& database, uint64_t opening, const rocksdb::Snapshot* snapshot)
+        : database_(database), opening_(opening), snapshot_(snapshot) {}
+    ~Moment() override {
+      const absl::MutexLock lock(&database_.mutex_);
+      if (!Held()) return;
+      database_.opened_->snapshots.erase(snapshot_);
+      database_.db().ReleaseSnapshot(snapshot_);
+    }
+
+    absl::StatusOr<std::string> Get(Table table, std::string_view key) override {
+      const absl::ReaderMutexLock lock(&database_.mutex_);
+      if (!Held()) return LetGo();
+      rocksdb::ReadOptions read;
+      read.snapshot = snapshot_;
+      rocksdb::PinnableSlice value;
+      const rocksdb::Status status = database_.db().Get(read, database_.Family(table), SliceOf(key), &value);
+      if (!status.ok()) return StatusOf(status, database_.path_);
+      return value.ToString();
+    }
+
+    absl::Status Scan(Table table, const KeyRange& range,
+                      absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
+      const absl::ReaderMutexLock lock(&database_.mutex_);
+      if (!Held()) return LetGo();
+      return database_.ScanAt(snapshot_, table, range, visit);
+    }
+
+   private:
+    bool Held() const ABSL_SHARED_LOCKS_REQUIRED(database_.mutex_) {
+      return opening_ == database_.opening_ && database_.opened_ != nullptr;
+    }
+    absl::Status LetGo() const {
+      return absl::AbortedError("the store in " + database_.path_ +
+                                " was opened anew after its disk was full, and what was read of it so far is "
+                                "of another moment; begin again");
+    }
+
+    Database& database_;
+    const uint64_t opening_;
+    const rocksdb::Snapshot* const snapshot_;
+  };
+
+  // `snapshot`: nullptr for now.
+  absl::Status ScanAt(const rocksdb::Snapshot* snapshot, Table table, const KeyRange& range,
+                      absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit)
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    rocksdb::ReadOptions read;
+    read.snapshot = snapshot;
+    read.fill_cache = false;  // scans are background work: they must not drive out what clients read
+    const rocksdb::Slice end(range.end);
+    if (!range.end.empty()) read.iterate_upper_bound = &end;
+    const std::unique_ptr<rocksdb::Iterator> entry(db().NewIterator(read, Family(table)));
+    for (entry->Seek(range.begin); entry->Valid(); entry->Next()) {
+      if (!visit(ViewOf(entry->key()), ViewOf(entry->value()))) break;
+    }
+    return StatusOf(entry->status(), path_);
+  }
 
   rocksdb::ColumnFamilyHandle* Family(Table table) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return opened_->Family(table);
@@ -261,6 +323,7 @@ class Database final : public Engine {
   const RocksOptions options_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<OpenedRocks> opened_ ABSL_GUARDED_BY(mutex_);  // null: it could not be opened again
+  uint64_t opening_ ABSL_GUARDED_BY(mutex_) = 0;                 // counts them: snapshots die with theirs
   std::atomic<bool> write_failed_ = false;                       // no more writes until Resume
   std::atomic<uint64_t> bytes_since_prune_ = 0;
 };

@@ -108,6 +108,7 @@ rocksdb::DBOptions DatabaseOptions(const std::string& path, const RocksOptions& 
 }  // namespace
 
 OpenedRocks::~OpenedRocks() {
+  for (const rocksdb::Snapshot* snapshot : snapshots) db->ReleaseSnapshot(snapshot);
   for (rocksdb::ColumnFamilyHandle* family : families)
     db->DestroyColumnFamilyHandle(family).PermitUncheckedError();
 }

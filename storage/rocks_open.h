@@ -4,6 +4,8 @@
 #include <absl/status/statusor.h>
 #include <memory>
 #include <rocksdb/db.h>
+#include <rocksdb/snapshot.h>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,7 @@ struct OpenedRocks {
 
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> families;
+  std::set<const rocksdb::Snapshot*> snapshots;  // that are not released yet
 };
 
 // `damaged`: whatever can be read of it; nothing is merged then, so that its tables stay as they are.

@@ -35,6 +35,11 @@ class WatchedEngine final : public Engine {
                     absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
     return Looked(engine_->Scan(table, range, visit));
   }
+  absl::StatusOr<std::unique_ptr<EngineSnapshot>> Snapshot() override {
+    auto snapshot = engine_->Snapshot();
+    if (!snapshot.ok()) return snapshot.status();
+    return std::make_unique<WatchedSnapshot>(*this, *std::move(snapshot));
+  }
   absl::Status EraseRange(Table table, const KeyRange& range) override {
     return Looked(engine_->EraseRange(table, range));
   }
@@ -46,6 +51,25 @@ class WatchedEngine final : public Engine {
   absl::Status Resume() override { return Looked(engine_->Resume()); }
 
  private:
+  class WatchedSnapshot final : public EngineSnapshot {
+   public:
+    WatchedSnapshot(const WatchedEngine& engine, std::unique_ptr<EngineSnapshot> snapshot)
+        : engine_(engine), snapshot_(std::move(snapshot)) {}
+    absl::StatusOr<std::string> Get(Table table, std::string_view key) override {
+      absl::StatusOr<std::string> value = snapshot_->Get(table, key);
+      engine_.Look(value.status());
+      return value;
+    }
+    absl::Status Scan(Table table, const KeyRange& range,
+                      absl::FunctionRef<bool(std::string_view key, std::string_view value)> visit) override {
+      return engine_.Looked(snapshot_->Scan(table, range, visit));
+    }
+
+   private:
+    const WatchedEngine& engine_;
+    const std::unique_ptr<EngineSnapshot> snapshot_;
+  };
+
   void Look(const absl::Status& status) const {
     if (absl::IsDataLoss(status)) met_(status);
   }

@@ -300,6 +300,7 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   AddPlanCommands(*cluster, session);
   AddMovesCommand(*cluster, session);
   AddCanRestartCommand(*cluster, session);
+  AddBackupCommands(*cluster, session);
 }
 
 }  // namespace gyre::cli

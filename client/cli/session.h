@@ -60,6 +60,7 @@ void AddClusterCommands(CLI::App& app, Session& session);
 void AddPlanCommands(CLI::App& cluster, Session& session);  // of `gyre cluster`
 void AddMovesCommand(CLI::App& cluster, Session& session);
 void AddCanRestartCommand(CLI::App& cluster, Session& session);
+void AddBackupCommands(CLI::App& cluster, Session& session);
 void AddKeyspaceCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 void AddShellCommand(CLI::App& app, Session& session);

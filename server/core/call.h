@@ -22,6 +22,7 @@ struct PutCall {
   bool strict = false;
   std::optional<std::string> context;  // encoded
   std::optional<int64_t> ttl_ms;
+  std::optional<uint64_t> expires_ms = {};  // instead of ttl_ms; milliseconds since 1970, 0: never
   WriteId write_id;
   bool retry = false;
 };

@@ -86,8 +86,15 @@ absl::Status Coordinator::PrepareWrite(const Turn& turn, WriteOp& op) const {
     return absl::InvalidArgumentError("ttl is " + std::to_string(*op.call.ttl_ms) +
                                       " ms; it must be from 1 second to 100 years");
   }
+  if (op.call.expires_ms) {
+    if (op.call.ttl_ms) return absl::InvalidArgumentError("ttl and expires_at exclude each other");
+    if (*op.call.expires_ms > turn.now.wall_ms + kTtlMillisMax) {
+      return absl::InvalidArgumentError("expires_at is " + std::to_string(*op.call.expires_ms) +
+                                        " ms since 1970; it must be at most 100 years ahead");
+    }
+  }
   const uint64_t ttl_ms = op.call.ttl_ms ? static_cast<uint64_t>(*op.call.ttl_ms) : op.keyspace->ttl_ms;
-  op.expires_ms = ttl_ms == 0 ? 0 : turn.now.wall_ms + ttl_ms;
+  op.expires_ms = op.call.expires_ms ? *op.call.expires_ms : ttl_ms == 0 ? 0 : turn.now.wall_ms + ttl_ms;
   if (op.call.retry && op.call.write_id.empty()) {
     return absl::InvalidArgumentError(
         "write_id is empty; a retry must carry the write_id of the first attempt");

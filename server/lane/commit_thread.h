@@ -45,6 +45,9 @@ class CommitThread : public Disk {
   // Ends after what was pushed before. Idempotent.
   void Stop();
 
+  // All that is on disk at this moment. Any thread; must not outlive the store.
+  absl::StatusOr<std::unique_ptr<EngineSnapshot>> Snapshot() { return store_.engine().Snapshot(); }
+
   // For metrics; any thread.
   uint64_t batches() const { return batches_.load(std::memory_order_relaxed); }
   uint64_t rows() const { return rows_.load(std::memory_order_relaxed); }

@@ -10,6 +10,7 @@
 #include "ring/replica_ranges.h"
 #include "server/core/coordinator_ops.h"
 #include "server/core/plan.h"
+#include "server/rpc/backup_session.h"
 #include "server/rpc/convert_control.h"
 #include "server/rpc/convert_kv.h"
 #include "server/rpc/kv_service.h"
@@ -304,6 +305,11 @@ grpc::ServerUnaryReactor* AdminService::NodeStats(grpc::CallbackServerContext* c
     wire.set_too_many(key.too_many);
   }
   return Finished(context, absl::OkStatus());
+}
+
+grpc::ServerBidiReactor<v1::BackupRequest, v1::BackupReply>* AdminService::Backup(
+    grpc::CallbackServerContext*) {
+  return new BackupSession(backend_, backup_under_way_);  // deletes itself when it is done
 }
 
 }  // namespace gyre

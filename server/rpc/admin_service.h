@@ -1,6 +1,7 @@
 // The operators' service: what the cluster looks like, keyspaces, and a node's own sums and rows.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "proto/admin.grpc.pb.h"
@@ -58,6 +59,8 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* NodeStats(grpc::CallbackServerContext* context,
                                       const v1::NodeStatsRequest* request,
                                       v1::NodeStatsReply* reply) override;
+  grpc::ServerBidiReactor<v1::BackupRequest, v1::BackupReply>* Backup(
+      grpc::CallbackServerContext* context) override;
 
  private:
   grpc::ServerUnaryReactor* ChangeMembers(grpc::CallbackServerContext* context, LayoutChange::What what,
@@ -73,6 +76,7 @@ class AdminService : public v1::Admin::CallbackService {
   Backend& backend_;
   std::shared_ptr<UnaryCalls> unary_;
   uint64_t unary_number_;
+  std::atomic<bool> backup_under_way_ = false;
 };
 
 }  // namespace gyre

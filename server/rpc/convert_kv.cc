@@ -114,6 +114,7 @@ absl::StatusOr<Call> ToCall(v1::PutRequest&& request) {
                   .retry = request.retry()};
   if (request.has_context()) call.context = std::move(*request.mutable_context());
   if (request.has_ttl_ms()) call.ttl_ms = request.ttl_ms();
+  if (request.has_expires_at_ms()) call.expires_ms = request.expires_at_ms();
   return call;
 }
 
@@ -174,6 +175,7 @@ void FromCall(PutCall&& call, v1::PutRequest& request) {
   request.set_strict(call.strict);
   if (call.context) request.set_context(*std::move(call.context));
   if (call.ttl_ms) request.set_ttl_ms(*call.ttl_ms);
+  if (call.expires_ms) request.set_expires_at_ms(*call.expires_ms);
   request.set_write_id(FromWriteId(call.write_id));
   request.set_retry(call.retry);
 }

@@ -85,6 +85,44 @@ TEST(CasesA, Case1_ADeleteOutlivesTheLossOfItsHints) {
   for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k", kOne), Values{});
 }
 
+// A backup is older than a delete that has been collected since. What is restored of it is younger than that,
+// is there once however often it is sent, and goes for good when it is deleted.
+TEST(CasesA, Case1_ARestoredBackupIsNewPutsAndBringsNoOldOnesBack) {
+  ScriptedCluster cluster;
+  cluster.Put(0, {.key = "k", .value = "v", .w = kAll});
+  const Record backup = cluster.OnDisk(0, "k");
+  cluster.Delete(1, {.key = "k", .context = cluster.Get(1, {.key = "k"}).context});
+  cluster.Quiesce();
+  ASSERT_TRUE(cluster.RunUntilCollected());
+  ExpectNothingOnDisk(cluster);
+
+  PutCall restored = {.key = "k",
+                      .value = backup.versions.at(0).value,
+                      .context = cluster.Get(2, {.key = "k", .r = kAll}).context,
+                      .expires_ms = 0,
+                      .write_id = {1, 2}};
+  cluster.Put(2, restored);
+  cluster.Quiesce();
+  const Record first = cluster.OnDisk(0, "k");
+  ASSERT_EQ(first.versions.size(), 1u);
+  EXPECT_GT(first.versions[0].dot.counter, cluster.CutOfAll(0));
+  EXPECT_FALSE(first.seen.Covers(backup.versions[0].dot)) << "nothing of the backup but its values";
+  restored.retry = true;  // as a restore that goes on does
+  cluster.Put(0, restored);
+  cluster.Quiesce();
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.OnDisk(node, "k"), first) << node;
+
+  cluster.Kill(2);
+  cluster.Run(Millis(100));
+  cluster.Delete(1, {.key = "k"});
+  cluster.PassWeeks(1);
+  cluster.Start(2);
+  cluster.Quiesce();
+  ASSERT_TRUE(cluster.RunUntilCollected());
+  for (size_t node = 0; node < 3; ++node) EXPECT_EQ(cluster.Values(node, "k"), Values{});
+  ExpectNothingOnDisk(cluster);
+}
+
 // Files are flushed and merged in many orders, with what was put in some and what was deleted in others.
 TEST(CasesA, Case3_WhatWasDeletedStaysSoOverFlushesCompactionsAndRestarts) {
   for (uint64_t seed = 1; seed <= 2; ++seed) {

@@ -103,6 +103,23 @@ TEST_F(ClientTest, EachPutHasItsOwnWriteId) {
   EXPECT_NE(Put(0).write_id, Put(1).write_id);
 }
 
+TEST_F(ClientTest, APutThatMayHaveBeenMadeBeforeIsMarkedFromTheFirstAttemptOn) {
+  mock->script = {Ok(PutResult{}), Ok(PutResult{})};
+  PutOptions options = {.expires_at_ms = 7, .write_id = std::string(16, 'w')};
+  ASSERT_TRUE(client.Put("k", "v", options).ok());
+  EXPECT_FALSE(Put(0).retry);
+  options.may_have_been_sent = true;
+  ASSERT_TRUE(client.Put("k", "v", options).ok());
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(Put(i).write_id, std::string(16, 'w'));
+    EXPECT_EQ(Put(i).expires_at_ms, 7u);
+    EXPECT_EQ(Put(i).ttl, std::nullopt);
+  }
+  EXPECT_TRUE(Put(1).retry);
+  options.write_id.clear();
+  EXPECT_EQ(client.Put("k", "v", options).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(ClientTest, ALostPutThatIsThenRefusedIsUnknown) {
   mock->script = {Lost(), Answer(StatusCode::kResourceExhausted)};
   EXPECT_EQ(client.Put("k", "v").status().code(), StatusCode::kUnknown);

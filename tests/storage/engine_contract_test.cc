@@ -1,5 +1,6 @@
 // What Engine promises holds for every engine: the same operations give the same answers.
 #include <gtest/gtest.h>
+#include <map>
 
 #include "tests/storage/rocks_world.h"
 
@@ -54,6 +55,31 @@ TEST_P(EngineContract, MultiGetAnswersInTheOrderOfItsKeys) {
   EXPECT_EQ(*values[2], "1");
   EXPECT_EQ(*values[3], "3");
   EXPECT_TRUE(engine().MultiGet(Table::kRows, {}).empty());
+}
+
+TEST_P(EngineContract, ASnapshotIsOfItsMoment) {
+  Put(Table::kRows, "a", "1");
+  Put(Table::kRows, "b", "1");
+  Put(Table::kHints, "h", "1");
+  const auto snapshot = engine().Snapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  Put(Table::kRows, "a", "2");
+  Put(Table::kRows, "c", "2");
+  Put(Table::kHints, "h", "2");
+  ASSERT_TRUE(engine().EraseRange(Table::kRows, {"b", "c"}).ok());
+  EXPECT_EQ(*(*snapshot)->Get(Table::kHints, "h"), "1");
+  EXPECT_TRUE(absl::IsNotFound((*snapshot)->Get(Table::kRows, "c").status()));
+  std::map<std::string, std::string> rows;
+  const auto keep = [&](std::string_view key, std::string_view value) {
+    rows[std::string(key)] = value;
+    return true;
+  };
+  ASSERT_TRUE((*snapshot)->Scan(Table::kRows, {}, keep).ok());
+  EXPECT_EQ(rows, (std::map<std::string, std::string>{{"a", "1"}, {"b", "1"}}));
+  rows.clear();
+  ASSERT_TRUE((*snapshot)->Scan(Table::kRows, {"b", ""}, keep).ok());
+  EXPECT_EQ(rows, (std::map<std::string, std::string>{{"b", "1"}}));
+  EXPECT_EQ(*engine().Get(Table::kRows, "a"), "2");
 }
 
 TEST_P(EngineContract, ScanStopsWhenTold) {

@@ -552,6 +552,8 @@ TEST_F(NodeTest, BadCallsAreRefusedByNameAndNothingElseHappens) {
       {"ttl", put([](auto& c) { c.ttl_ms = 999; })},
       {"ttl", put([](auto& c) { c.ttl_ms = INT64_MAX; })},
       {"ttl", put([](auto& c) { c.ttl_ms = INT64_MIN; })},
+      {"expires_at", put([](auto& c) { c.ttl_ms = 1000, c.expires_ms = 0; })},
+      {"expires_at", put([](auto& c) { c.expires_ms = UINT64_MAX; })},
       {"write_id", put([](auto& c) { c.write_id = {}, c.retry = true; })},
       {"context", put([&](auto& c) { c.context = garbled; })},
       {"context", put([&](auto& c) { c.context = ""; })},
@@ -577,6 +579,15 @@ TEST_F(NodeTest, BadCallsAreRefusedByNameAndNothingElseHappens) {
 TEST_F(NodeTest, TheGreatestAndSmallestGoodCallsAreTaken) {
   Put({.key = std::string(4096, 'k'), .value = std::string(1 << 20, 'v'), .ttl_ms = 1000});
   Put({.key = "k", .value = "", .w = Exactly(1), .ttl_ms = int64_t{100} * 365 * 24 * 3600 * 1000});
+}
+
+TEST_F(NodeTest, AValueExpiresAtTheMomentThatItsPutSays) {
+  Put({.key = "later", .value = "v", .expires_ms = now.wall_ms + 5});
+  Put({.key = "never", .value = "v", .expires_ms = 0});
+  Put({.key = "after", .value = "v", .ttl_ms = 1000});
+  EXPECT_EQ(OnDisk("later").versions.at(0).expires_ms, now.wall_ms + 5);
+  EXPECT_EQ(OnDisk("never").versions.at(0).expires_ms, 0u);
+  EXPECT_EQ(OnDisk("after").versions.at(0).expires_ms, now.wall_ms + 1000);
 }
 
 }  // namespace
