@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/admin_stubs.h"
+#include "client/credentials.h"
 #include "client/wire.h"
 #include "ring/token.h"
 
@@ -76,19 +77,22 @@ KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
 
 }  // namespace
 
-AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout)
-    : endpoints_(std::move(endpoints)), timeout_(timeout) {}
+AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout,
+                         std::optional<TlsFiles> tls)
+    : endpoints_(std::move(endpoints)), timeout_(timeout), tls_(std::move(tls)) {}
 
 AdminClient::~AdminClient() = default;
 
 absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
   const auto deadline = std::chrono::system_clock::now() + timeout_;
   absl::Status failure = absl::UnavailableError("there is no node to ask: give at least one endpoint");
+  const auto credentials = MakeCredentials(tls_);
+  if (!credentials.ok()) return credentials.status();
   for (const std::string& endpoint : endpoints_) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    const auto channel = grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
+    const auto channel = grpc::CreateCustomChannel(endpoint, *credentials, arguments);
     auto stubs =
         std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});
     grpc::ClientContext context;
@@ -97,11 +101,8 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
     if (status.ok()) return stubs;
     // One that is silent outweighs those that refuse.
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      failure = absl::DeadlineExceededError("node " + endpoint + " did not answer in time");
-    } else if (!absl::IsDeadlineExceeded(failure)) {
-      failure = absl::UnavailableError("node " + endpoint + " cannot be reached: " + status.error_message());
-    }
+    const absl::Status why = NotReached(endpoint, status);
+    if (absl::IsDeadlineExceeded(why) || !absl::IsDeadlineExceeded(failure)) failure = why;
   }
   return failure;
 }

@@ -1,7 +1,8 @@
 // What operators ask a cluster: its members, its keyspaces, and what single nodes hold.
 //
 // Threads: every method may be called from any thread at any time. They block, at most for the timeout.
-// Errors:  absl::Status with the code of the protocol; UNAVAILABLE when no endpoint can be reached.
+// Errors:  absl::Status with the code of the protocol; UNAVAILABLE when no endpoint can be reached,
+//          UNAUTHENTICATED or PERMISSION_DENIED when certificates do not suffice.
 #pragma once
 
 #include <absl/status/status.h>
@@ -225,8 +226,10 @@ struct MovesControl {
 
 class AdminClient {
  public:
-  // The first of `endpoints` (HOST:PORT) that answers is asked.
-  AdminClient(std::vector<std::string> endpoints, std::chrono::milliseconds timeout);
+  // The first of `endpoints` (HOST:PORT) that answers is asked. Without `tls`: without encryption, and nobody
+  // proves who it is.
+  AdminClient(std::vector<std::string> endpoints, std::chrono::milliseconds timeout,
+              std::optional<TlsFiles> tls);
   ~AdminClient();
 
   absl::StatusOr<ClusterInfo> ClusterStatus();
@@ -264,6 +267,7 @@ class AdminClient {
 
   const std::vector<std::string> endpoints_;
   const std::chrono::milliseconds timeout_;
+  const std::optional<TlsFiles> tls_;
 };
 
 }  // namespace sdk

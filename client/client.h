@@ -11,6 +11,7 @@
 //            are answered with CANCELLED (a write that may have been sent: UNKNOWN), within two seconds.
 // Errors:    absl::Status with the code of the protocol:
 //              INVALID_ARGUMENT, NOT_FOUND (keyspace)   the request is wrong; nothing changed
+//              UNAUTHENTICATED, PERMISSION_DENIED       certificates do not suffice; nothing changed
 //              RESOURCE_EXHAUSTED                       a limit, here or at the server; nothing changed
 //              UNAVAILABLE                              no node, or too few replicas, reached; certainly
 //              without effect UNKNOWN, DEADLINE_EXCEEDED               for a write: OutcomeUnknown(status) is
@@ -43,6 +44,7 @@ struct Options {
   std::string keyspace = "default";                 // for calls that name none
   std::chrono::milliseconds timeout{5000};          // for calls that name none; at most an hour
   std::chrono::milliseconds connect_timeout{1000};  // for reaching one node, before the next is tried
+  std::optional<TlsFiles> tls;                      // unset: without encryption, and nobody proves who it is
 };
 
 // True when a write with this status may or may not have happened, or may still happen.
@@ -56,7 +58,8 @@ class Client {
   // key. May be called again by a later Update, so it should depend on its argument only.
   using Resolver = std::function<std::optional<std::string>(const std::vector<std::string>& values)>;
 
-  // Checks `options` (INVALID_ARGUMENT) and returns at once: nodes are connected to when first needed.
+  // Checks `options` (INVALID_ARGUMENT; of `tls`, UNAUTHENTICATED) and returns at once: nodes are connected
+  // to when first needed.
   static absl::StatusOr<Client> Connect(Options options);
   // A client over a connection of your own, such as a mock. Only `keyspace` and `timeout` of `options` are
   // used.

@@ -14,8 +14,9 @@ namespace {
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 other failure, 2 usage, 3 key not found, 4 siblings where one value was asked "
     "for,\n"
-    "5 unavailable and certainly without effect, 6 outcome unknown, 7 permission.\n"
-    "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT. A flag is stronger.";
+    "5 unavailable and certainly without effect, 6 outcome unknown, 7 TLS, authentication, permission.\n"
+    "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT, GYRE_CA, GYRE_CERT, GYRE_KEY. A "
+    "flag is\nstronger.";
 
 struct Global {
   CLI::Option* option;
@@ -48,9 +49,18 @@ int Run(int argc, char** argv) {
   output.option = app.add_option("-o,--output", output.value, "text or json")->check(NotEmpty());
   timeout.option =
       app.add_option("--timeout", timeout.value, "of each call: 500ms, 5s, 1m")->check(NotEmpty());
+  Global ca{nullptr, "GYRE_CA", ""};
+  Global certificate{nullptr, "GYRE_CERT", ""};
+  Global key{nullptr, "GYRE_KEY", ""};
+  ca.option = app.add_option("--ca", ca.value, "file of the authorities that vouch for the nodes (PEM): TLS")
+                  ->check(NotEmpty());
+  certificate.option =
+      app.add_option("--cert", certificate.value, "file of your certificate (PEM)")->check(NotEmpty());
+  key.option = app.add_option("--key", key.value, "file of its key (PEM)")->check(NotEmpty());
   // Before any command runs, and before an error is told: both depend on it.
   app.parse_complete_callback([&] {
-    for (Global* global : {&endpoints, &keyspace, &output, &timeout}) ReadEnvironment(*global);
+    for (Global* global : {&endpoints, &keyspace, &output, &timeout, &ca, &certificate, &key})
+      ReadEnvironment(*global);
     session.json = output.value == "json";
     session.endpoints = SplitList(endpoints.value);
     session.keyspace = keyspace.value;
@@ -60,6 +70,9 @@ int Run(int argc, char** argv) {
     if (!parsed || parsed->count() == 0)
       throw CLI::ValidationError("--timeout", "must be like 500ms, 5s or 1m");
     session.timeout = *parsed;
+    if (ca.value.empty() != certificate.value.empty() || ca.value.empty() != key.value.empty())
+      throw CLI::ValidationError("--ca, --cert, --key", "TLS needs all three");
+    if (!ca.value.empty()) session.tls = TlsFiles{ca.value, certificate.value, key.value};
   });
   AddKeyCommands(app, session);
   AddBulkCommands(app, session);
