@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/admin_stubs.h"
+#include "client/credentials.h"
 #include "client/wire.h"
 #include "ring/token.h"
 
@@ -77,14 +78,17 @@ KeyspaceInfo KeyspaceOf(const v1::Keyspace& wire) {
           .strict = wire.strict()};
 }
 
-AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout)
-    : endpoints_(std::move(endpoints)), timeout_(timeout) {}
+AdminClient::AdminClient(std::vector<std::string> endpoints, milliseconds timeout,
+                         std::optional<TlsFiles> tls)
+    : endpoints_(std::move(endpoints)), timeout_(timeout), tls_(std::move(tls)) {}
 
 AdminClient::~AdminClient() = default;
 
 absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
   const auto deadline = std::chrono::system_clock::now() + timeout_;
   absl::Status failure = absl::UnavailableError("there is no node to ask: give at least one endpoint");
+  const auto credentials = MakeCredentials(tls_);
+  if (!credentials.ok()) return credentials.status();
   for (const std::string& endpoint : endpoints_) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
@@ -92,7 +96,7 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);  // for streams, which have no deadline
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    const auto channel = grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
+    const auto channel = grpc::CreateCustomChannel(endpoint, *credentials, arguments);
     auto stubs =
         std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});
     grpc::ClientContext context;
@@ -101,11 +105,8 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
     if (status.ok()) return stubs;
     // One that is silent outweighs those that refuse.
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      failure = absl::DeadlineExceededError("node " + endpoint + " did not answer in time");
-    } else if (!absl::IsDeadlineExceeded(failure)) {
-      failure = absl::UnavailableError("node " + endpoint + " cannot be reached: " + status.error_message());
-    }
+    const absl::Status why = NotReached(endpoint, status);
+    if (absl::IsDeadlineExceeded(why) || !absl::IsDeadlineExceeded(failure)) failure = why;
   }
   return failure;
 }

@@ -258,11 +258,14 @@ class NodeBackup;  // client/admin_backup.h
 ///
 /// **Threads.** Every method may be called from any thread at any time. They block, at most for the timeout.
 ///
-/// **Errors.** An absl::Status with the code of the protocol; UNAVAILABLE when no endpoint can be reached.
+/// **Errors.** An absl::Status with the code of the protocol; UNAVAILABLE when no endpoint can be reached,
+/// UNAUTHENTICATED or PERMISSION_DENIED when certificates do not suffice.
 class GYRE_EXPORT AdminClient {
  public:
-  /// The first of `endpoints` (HOST:PORT) that answers is asked.
-  AdminClient(std::vector<std::string> endpoints, std::chrono::milliseconds timeout);
+  /// The first of `endpoints` (HOST:PORT) that answers is asked. Without `tls`: without encryption, and
+  /// nobody proves who it is.
+  AdminClient(std::vector<std::string> endpoints, std::chrono::milliseconds timeout,
+              std::optional<TlsFiles> tls);
   ~AdminClient();
 
   /// Members, their state and share, and whether all is converged.
@@ -316,6 +319,7 @@ class GYRE_EXPORT AdminClient {
 
   const std::vector<std::string> endpoints_;
   const std::chrono::milliseconds timeout_;
+  const std::optional<TlsFiles> tls_;
 };
 
 }  // namespace sdk

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/call_of.h"
+#include "client/credentials.h"
 #include "client/grpc_connection.h"
 #include "client/hedge.h"
 #include "client/session_contexts.h"
@@ -84,8 +85,11 @@ absl::StatusOr<Client> Client::Connect(Options options) {
   if (options.connect_timeout <= milliseconds(0) || options.connect_timeout > kTimeoutMax) {
     return absl::InvalidArgumentError("connect_timeout must be positive and at most an hour");
   }
-  std::shared_ptr<Connection> connection =
-      MakeGrpcConnection({.endpoints = options.endpoints, .connect_timeout = options.connect_timeout});
+  const auto credentials = MakeCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  std::shared_ptr<Connection> connection = MakeGrpcConnection({.endpoints = options.endpoints,
+                                                               .connect_timeout = options.connect_timeout,
+                                                               .credentials = *credentials});
   return Client(std::move(connection), options);
 }
 

@@ -25,6 +25,7 @@ struct Options {
   std::string keyspace = "default";                 ///< for calls that name none
   std::chrono::milliseconds timeout{5000};          ///< for calls that name none; at most an hour
   std::chrono::milliseconds connect_timeout{1000};  ///< for reaching one node, before the next is tried
+  std::optional<TlsFiles> tls;  ///< unset: without encryption, and nobody proves who it is
   /// Read your writes: a get of a key sees what this client and its copies last read of it and wrote to it
   /// since (the last eight writes), whichever replicas answer; UNAVAILABLE where no replica that can be
   /// reached has that. It is remembered for the 65,536 keys that were used last; for others holds what their
@@ -78,7 +79,8 @@ class GYRE_EXPORT Client {
   using Resolver =
       std::function<absl::StatusOr<std::optional<std::string>>(const std::vector<std::string>& values)>;
 
-  /// Checks `options` (INVALID_ARGUMENT) and returns at once: nodes are connected to when first needed.
+  /// Checks `options` (INVALID_ARGUMENT; of `tls`, UNAUTHENTICATED) and returns at once: nodes are connected
+  /// to when first needed.
   static absl::StatusOr<Client> Connect(Options options);
   /// A client over a connection of your own, such as a mock. Only `keyspace` and `timeout` of `options` are
   /// used.

@@ -139,7 +139,8 @@ class GrpcConnection final : public Connection,
                                             Peer::Environment{.host = weak_from_this(),
                                                               .timer = timer_,
                                                               .running = running_,
-                                                              .connect_timeout = options_.connect_timeout}));
+                                                              .connect_timeout = options_.connect_timeout,
+                                                              .credentials = options_.credentials}));
     avoid_until_.push_back(TimePoint());
     ids_.emplace(address, id);
     return id;

@@ -1,7 +1,9 @@
 // The Connection over gRPC: a session with each node, requests batched, keys sent to a replica of theirs.
+// Internal to the SDK: includes gRPC.
 #pragma once
 
 #include <chrono>
+#include <grpcpp/grpcpp.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ struct GrpcConnectionOptions {
   std::chrono::milliseconds connect_timeout{1000};
   std::chrono::milliseconds topology_age_max{
       30000};  // an older topology is asked for again when a call needs it
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
 };
 
 // Connects to nothing yet. REQUIRES: Shutdown is called before the last reference goes.

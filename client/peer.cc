@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "client/credentials.h"
 #include "client/wire.h"
 
 namespace gyre {
@@ -32,7 +33,8 @@ constexpr milliseconds kProbePauseMax{1000};
 // end.
 thread_local Cork* cork_of_thread = nullptr;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, milliseconds connect_timeout) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, milliseconds connect_timeout,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
@@ -45,7 +47,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, milliseco
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
                    1);  // no state shared with other clients of this process
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 void Fail(std::vector<Outstanding::Entry>& entries, Fate unsent_fate, const absl::Status& status) {
@@ -86,7 +88,8 @@ Peer::Peer(PeerId id, std::string address, Environment environment)
     : id_(id), address_(std::move(address)), environment_(std::move(environment)) {}
 
 v1::Kv::Stub& Peer::Stub() {
-  if (stub_ == nullptr) stub_ = v1::Kv::NewStub(MakeChannel(address_, environment_.connect_timeout));
+  if (stub_ == nullptr)
+    stub_ = v1::Kv::NewStub(MakeChannel(address_, environment_.connect_timeout, environment_.credentials));
   return *stub_;
 }
 
@@ -250,10 +253,7 @@ void Peer::OnProbed(const grpc::Status& status, const v1::Topology& topology) {
     // Spread by what differs between clients and nodes alike: where this object happens to lie.
     const auto spread = static_cast<int64_t>((reinterpret_cast<uintptr_t>(this) >> 6) % 32);
     probe_after_ = Clock::now() + pause - pause * spread / 64;
-    failure = last_failure_ =
-        status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
-            ? absl::DeadlineExceededError("node " + address_ + " did not answer in time")
-            : absl::UnavailableError("node " + address_ + " cannot be reached: " + status.error_message());
+    failure = last_failure_ = NotReached(address_, status);
     queue_.clear();
     unsent = outstanding_.TakeIf([](const Outstanding::Entry& entry) { return entry.stream == 0; });
   }

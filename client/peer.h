@@ -63,6 +63,7 @@ class Peer final : public SessionStream::Owner, public std::enable_shared_from_t
     std::shared_ptr<Timer> timer;
     std::shared_ptr<Running> running;
     std::chrono::milliseconds connect_timeout;
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
   };
   Peer(PeerId id, std::string address, Environment environment);
 

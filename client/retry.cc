@@ -30,7 +30,9 @@ NextStep RetryPlan::After(Fate fate, const absl::Status& status) {
     case Fate::kNotSent:
       // A limit of our own is no better at another node.
       return status.code() == absl::StatusCode::kUnavailable ||
-                     status.code() == absl::StatusCode::kDeadlineExceeded
+                     status.code() == absl::StatusCode::kDeadlineExceeded ||
+                     status.code() == absl::StatusCode::kUnauthenticated ||
+                     status.code() == absl::StatusCode::kPermissionDenied
                  ? NextStep::kOtherNode
                  : NextStep::kFinish;
     case Fate::kAnswered:

@@ -11,6 +11,15 @@
 namespace gyre {
 inline namespace sdk {
 
+/// Mutual TLS: paths of PEM files. The certificate carries the URI gyre:client:NAME or gyre:admin:NAME among
+/// its subject alternative names. Replaced files are read again, for connections that are made later; write a
+/// new file beside the old one and rename it.
+struct TlsFiles {
+  std::string ca;           ///< of the authorities that vouch for the nodes
+  std::string certificate;  ///< and intermediates
+  std::string key;          ///< without a password
+};
+
 /// How many replicas must answer a call. Whether a number suits the keyspace is for the server to judge.
 class Replicas {
  public:

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <toml++/toml.h>
 
+#include "server/security/permissions.h"
 #include "server/settings.h"
 
 namespace gyre {
@@ -45,14 +46,17 @@ std::optional<std::string> TextOf(SettingKind kind, const toml::node& node) {
   const bool number =
       kind == SettingKind::kNumber || kind == SettingKind::kMillis || kind == SettingKind::kBytes;
   const bool text = kind != SettingKind::kNumber && kind != SettingKind::kMillis &&
-                    kind != SettingKind::kAddresses && kind != SettingKind::kSwitch;
+                    kind != SettingKind::kAddresses && kind != SettingKind::kTexts &&
+                    kind != SettingKind::kSwitch;
   if (kind == SettingKind::kSwitch && node.is_boolean()) return node.as_boolean()->get() ? "true" : "false";
   if (number && node.is_integer()) return std::to_string(node.as_integer()->get());
   if (text && node.is_string()) return node.as_string()->get();
-  if (kind != SettingKind::kAddresses || !node.is_array()) return std::nullopt;
+  if ((kind != SettingKind::kAddresses && kind != SettingKind::kTexts) || !node.is_array())
+    return std::nullopt;
   std::string list;
   for (const toml::node& element : *node.as_array()) {
     if (!element.is_string()) return std::nullopt;
+    if (element.as_string()->get().find(',') != std::string::npos) return std::nullopt;  // it would be two
     list += (list.empty() ? "" : ",") + element.as_string()->get();
   }
   return list;
@@ -66,6 +70,7 @@ std::string_view WrittenAs(SettingKind kind) {
     case SettingKind::kBytes:
       return "a number, or a quoted one with KiB, MiB or GiB";
     case SettingKind::kAddresses:
+    case SettingKind::kTexts:
       return "a list of quoted texts";
     case SettingKind::kSwitch:
       return "true or false without quotes";
@@ -120,7 +125,7 @@ absl::Status ReadFile(const std::string& file, GivenSettings& given) {
 // Kubernetes puts beside a service called gyre or gyre-….
 bool BelongsToOthers(const std::string& variable) {
   static const std::regex others(
-      "GYRE_(ENDPOINTS|KEYSPACE|OUTPUT|TIMEOUT)|"
+      "GYRE_(ENDPOINTS|KEYSPACE|OUTPUT|TIMEOUT|CA|CERT|KEY)|"
       "GYRE_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP)(_.*)?)");
   return std::regex_match(variable, others);
 }
@@ -148,14 +153,15 @@ absl::Status ReadEnvironment(std::span<const std::string> environment, GivenSett
 struct Flags {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> settings;
-  std::string print;  // the flag among --help, --version, --print-config, or nothing
+  std::string print;  // the flag among --help, --version, --print-…, or nothing
 };
 
 absl::StatusOr<Flags> ReadFlags(std::span<const std::string> arguments) {
   Flags flags;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "--version" || argument == "--print-config") {
+    if (argument == "--help" || argument == "--version" || argument == "--print-config" ||
+        argument == "--print-identity") {
       if (flags.print != "--help") flags.print = argument;
       continue;
     }
@@ -197,10 +203,44 @@ absl::Status Advertise(GivenSettings& given, std::string_view advertised, std::s
                    told.text + " is none");
 }
 
+bool IsLoopback(std::string_view address) {
+  const auto parts = ParseHostPort(address);
+  return parts.ok() &&
+         (parts->host.starts_with("127.") || parts->host == "::1" || parts->host == "localhost");
+}
+
+// TLS is whole or off; and off only where nobody else is, or where an operator says that this is meant.
+absl::Status CheckSecurity(const GivenSettings& given, const Config& config) {
+  constexpr std::string_view kFiles[] = {"security.ca", "security.certificate", "security.key"};
+  for (const std::string_view set : kFiles) {
+    for (const std::string_view unset : kFiles) {
+      if (given.at(set).text.empty() || !given.at(unset).text.empty()) continue;
+      return Wrong(given.at(set).where, std::string(set) + " is set and " + std::string(unset) +
+                                            " is not: TLS needs security.ca, security.certificate and "
+                                            "security.key");
+    }
+  }
+  if (const auto parsed = Permissions::Parse(config.security.permissions); !parsed.ok()) {
+    return Wrong(given.at("security.permissions").where,
+                 "security.permissions: " + std::string(parsed.status().message()));
+  }
+  if (config.security.on() || config.security.allow_insecure) return absl::OkStatus();
+  for (const std::string_view listener : {"listen.client", "listen.peer"}) {
+    if (IsLoopback(given.at(listener).text)) continue;
+    return Wrong(
+        given.at(listener).where,
+        std::string(listener) + " is " + given.at(listener).text +
+            ", which other machines reach, and without TLS all of them may read and write everything: "
+            "set security.ca, security.certificate and security.key, or security.allow_insecure = true");
+  }
+  return absl::OkStatus();
+}
+
 // The rules that hold between settings.
 absl::Status CheckTogether(GivenSettings& given, const Config& config) {
   if (auto status = Advertise(given, "listen.advertise_client", "listen.client"); !status.ok()) return status;
   if (auto status = Advertise(given, "listen.advertise_peer", "listen.peer"); !status.ok()) return status;
+  if (auto status = CheckSecurity(given, config); !status.ok()) return status;
   constexpr std::string_view kListeners[][2] = {
       {"listen.client", "listen.peer"}, {"listen.client", "listen.http"}, {"listen.peer", "listen.http"}};
   for (const auto& [a, b] : kListeners) {
@@ -251,6 +291,7 @@ std::string Help() {
       "\n"
       "  --config FILE    read settings from a TOML file; given again, the later file wins\n"
       "  --print-config   print the effective settings and where each came from\n"
+      "  --print-identity print this node's id, made now if it is new: its certificate names it\n"
       "  --version        print the version\n"
       "  --help           print this\n"
       "\n"
@@ -308,7 +349,11 @@ absl::StatusOr<Invocation> ReadConfig(std::span<const std::string> arguments,
   StoreAll(given, invocation.config);
   if (auto status = CheckTogether(given, invocation.config); !status.ok()) return status;
   StoreAll(given, invocation.config);  // again: what is advertised is settled now
-  if (!flags->print.empty()) invocation.text = PrintConfig(given);
+  if (flags->print == "--print-identity") {
+    invocation.action = Invocation::Action::kPrintIdentity;
+  } else if (!flags->print.empty()) {
+    invocation.text = PrintConfig(given);
+  }
   return invocation;
 }
 

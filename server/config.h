@@ -56,6 +56,14 @@ struct Config {
     std::chrono::milliseconds clock_drift{0};
   } limits;
   struct {
+    std::string ca;  // files; all three, or none
+    std::string certificate;
+    std::string key;
+    std::vector<std::string> permissions;
+    bool allow_insecure = false;
+    bool on() const { return !ca.empty(); }
+  } security;
+  struct {
     LogLevel level = LogLevel::kInfo;
     LogFormat format = LogFormat::kText;
   } log;
@@ -63,9 +71,9 @@ struct Config {
 
 // What one command line asks for.
 struct Invocation {
-  enum class Action : uint8_t { kServe, kPrint };
+  enum class Action : uint8_t { kServe, kPrint, kPrintIdentity };
   Action action = Action::kServe;
-  Config config;     // for kServe
+  Config config;     // for kServe and kPrintIdentity
   std::string text;  // for kPrint: goes to stdout as it is, then exit 0
 };
 

@@ -18,9 +18,12 @@
 #include "server/lane/lane_thread.h"
 #include "server/node_metrics.h"
 #include "server/node_store.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/peer_links.h"
 #include "server/rpc/servers.h"
 #include "server/rpc/teller.h"
+#include "server/security/certificate_watch.h"
+#include "server/security/permissions.h"
 #include "storage/format/meta_codec.h"
 
 namespace gyre {
@@ -86,17 +89,20 @@ class LaneNetwork : public Network {
 
 class RunningNode : public Gyred {
  public:
-  RunningNode(const Config& config, Identity identity, NodeStore opened, StoreDamage& damage)
+  RunningNode(const Config& config, Identity identity, NodeStore opened, StoreDamage& damage,
+              std::unique_ptr<CertificateWatch> certificate)
       : config_(config),
         identity_(std::move(identity)),
         opened_(std::move(opened)),
         damage_(damage),
+        certificate_(std::move(certificate)),
+        permissions_(*Permissions::Parse(config.security.permissions)),
         engine_(std::move(opened_.engine)),
         store_(*engine_),
         disk_(store_, {config.storage.durability, identity_.store_dir(), config.limits.disk_reserve_bytes},
               [this](Input input) { inbox_.Push(std::move(input)); }),
-        links_(identity_.node(), clock_, inbox_, counters_, grpc::InsecureChannelCredentials()),
-        teller_(grpc::InsecureChannelCredentials()),
+        links_(identity_.node(), clock_, inbox_, {counters_, credentials_, access()}),
+        teller_(credentials_),
         network_(links_, calls_) {}
 
   ~RunningNode() override { Drain(); }
@@ -110,6 +116,7 @@ class RunningNode : public Gyred {
   }
 
  private:
+  Access access() const { return Access(certificate_ ? &permissions_ : nullptr); }
   void LetGoOfSetAside();
   bool AllUp(const View& view) const;
   absl::StatusOr<Membership> MakeMembership();
@@ -128,7 +135,10 @@ class RunningNode : public Gyred {
   bool clock_was_off_ = false;
   MachineClock clock_;
   Inbox<Input> inbox_;
+  const std::unique_ptr<CertificateWatch> certificate_;  // nullptr: TLS is off
+  const Permissions permissions_;
   RpcCounters counters_;
+  Credentials credentials_{certificate_.get(), counters_};
   LaneStats lane_stats_;
   Calls calls_;
   ClusterState state_;
@@ -282,8 +292,9 @@ absl::Status RunningNode::Serve() {
                 Runtime{clock_, network_, disk_, lane_stats_}, inbox_);
   control_.emplace(*std::move(membership), clock_, disk_, state_, MembershipHooks());
   network_.SetControl(&*control_);
-  AddNodeMetrics(metrics_, {counters_, lane_stats_, disk_, *engine_, state_,
-                            [this](Liveness::State state) { return links_.Count(state); }, damage_});
+  AddNodeMetrics(
+      metrics_, {counters_, lane_stats_, disk_, *engine_, state_,
+                 [this](Liveness::State state) { return links_.Count(state); }, damage_, certificate_.get()});
   backend_.emplace(Backend{.self = identity_.node(),
                            .clock = clock_,
                            .lane = inbox_,
@@ -293,12 +304,12 @@ absl::Status RunningNode::Serve() {
                            .disk = disk_,
                            .counters = counters_,
                            .lane_stats = lane_stats_,
+                           .access = access(),
                            .calls_in_flight_max = config_.limits.requests_in_flight,
                            .incoming_link = [this](NodeId from, bool open) { links_.Incoming(from, open); },
                            .liveness = [this](NodeId node) { return links_.LivenessOf(node); },
                            .stats = [this] { return metrics_.Values(); }});
-  auto servers = RpcServers::Start(
-      *backend_, {config_.listen.client, config_.listen.peer, grpc::InsecureServerCredentials()});
+  auto servers = RpcServers::Start(*backend_, {config_.listen.client, config_.listen.peer, credentials_});
   if (!servers.ok()) return servers.status();
   servers_ = *std::move(servers);
   auto http = HttpServer::Start(config_.listen.http, {.metrics = [this] { return metrics_.Text(); },
@@ -384,13 +395,22 @@ absl::StatusOr<std::unique_ptr<Gyred>> Gyred::Start(const Config& config, StoreD
                                                     absl::FunctionRef<bool()> go_on) {
   absl::StatusOr<Identity> identity = OpenIdentity(config.node.data_dir);
   if (!identity.ok()) return identity.status();
+  std::unique_ptr<CertificateWatch> certificate;
+  if (config.security.on()) {
+    auto started = CertificateWatch::Start(
+        {config.security.ca, config.security.certificate, config.security.key}, identity->node());
+    if (!started.ok()) return started.status();
+    certificate = *std::move(started);
+  }
   absl::StatusOr<NodeStore> store = OpenNodeStore(*identity, damage, go_on);
   if (!store.ok()) return store.status();
   const NodeId self = identity->node();
-  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(store), damage);
+  auto node = std::make_unique<RunningNode>(config, *std::move(identity), *std::move(store), damage,
+                                            std::move(certificate));
   if (absl::Status status = node->Serve(); !status.ok()) return status;
-  spdlog::info("node {} serves clients at {}, peers at {}, HTTP at {}", ToString(self), config.listen.client,
-               config.listen.peer, config.listen.http);
+  spdlog::info("node {} serves clients at {}, peers at {}, HTTP at {}, {} TLS", ToString(self),
+               config.listen.client, config.listen.peer, config.listen.http,
+               config.security.on() ? "with" : "without");
   return node;
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/config.h"
 #include "server/gyred.h"
+#include "server/identity.h"
 #include "server/log.h"
 
 extern char** environ;
@@ -30,6 +31,15 @@ int main(int argc, char** argv) {
   }
   if (invocation->action == gyre::Invocation::Action::kPrint) {
     std::fputs(invocation->text.c_str(), stdout);
+    return 0;
+  }
+  if (invocation->action == gyre::Invocation::Action::kPrintIdentity) {
+    const absl::StatusOr<gyre::Identity> identity = gyre::OpenIdentity(invocation->config.node.data_dir);
+    if (!identity.ok()) {
+      std::fprintf(stderr, "gyred: %s\n", std::string(identity.status().message()).c_str());
+      return 1;
+    }
+    std::printf("%s\n", gyre::ToString(identity->node()).c_str());
     return 0;
   }
   // Abseil looks for deadlocks at every lock in builds with asserts; ours keep these, but the search is for

@@ -32,6 +32,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
         "Messages refused: garbled, of a foreign cluster or a stranger, or nonsense.",
         [&rpc, &lane] { return rpc.peer_messages_refused.load() + lane.peer_messages_refused.load(); });
   count("gyre_peer_links_broken_total", "Links to peers that broke.", rpc.links_broken);
+  count("gyre_calls_denied_total", "Calls refused because of the caller's certificate or permissions.",
+        rpc.calls_denied);
   gauge("gyre_sessions", "Session streams that are open.",
         [&rpc] { return rpc.sessions_open.load(std::memory_order_relaxed); });
 
@@ -111,6 +113,14 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
   });
   gauge("gyre_nodes_known", "Nodes that were heard of, this one included.",
         [&state] { return state.known()->size(); });
+  if (parts.certificate != nullptr) {
+    gauge("gyre_certificate_expiry_seconds",
+          "Unix time at which the certificate in use, or its authority, expires.",
+          [certificate = parts.certificate] { return certificate->current()->expires_s; });
+    total("gyre_certificate_reload_failures_total",
+          "Certificates that were found in the files and refused; the one before stayed in use.",
+          [certificate = parts.certificate] { return certificate->failures(); });
+  }
   const auto peers = [&](const char* name, Liveness::State wanted) {
     metrics.AddCallback(
         Metrics::Kind::kGauge, "gyre_peers", "Other members, by what this node thinks of them.",

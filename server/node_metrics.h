@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
+#include "server/security/certificate_watch.h"
 #include "server/store_damage.h"
 #include "storage/engine.h"
 
@@ -24,6 +25,7 @@ struct MeasuredParts {
   ClusterState& state;
   std::function<size_t(Liveness::State)> peers;  // how many other members are in it
   const StoreDamage& damage;
+  const CertificateWatch* certificate;  // nullptr: TLS is off
 };
 void AddNodeMetrics(Metrics& metrics, MeasuredParts parts);
 

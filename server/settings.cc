@@ -178,6 +178,54 @@ const std::vector<Setting>& AllSettings() {
        "how far the clocks of two nodes may be apart, in milliseconds",
        [](Config& c, const Value& v) { c.limits.clock_drift = std::chrono::milliseconds(v.number); }},
 
+      {"security.ca",
+       Kind::kText,
+       "",
+       0,
+       4096,
+       {},
+       "file of the authorities (PEM) whose certificates are trusted; with it, certificate and key, TLS is "
+       "on "
+       "for clients and peers alike",
+       [](Config& c, const Value& v) { c.security.ca = v.text; }},
+      {"security.certificate",
+       Kind::kText,
+       "",
+       0,
+       4096,
+       {},
+       "file of this node's certificate and intermediates (PEM), with the URI gyre:node:ID; read again when "
+       "it "
+       "changes",
+       [](Config& c, const Value& v) { c.security.certificate = v.text; }},
+      {"security.key",
+       Kind::kText,
+       "",
+       0,
+       4096,
+       {},
+       "file of its key (PEM, without a password)",
+       [](Config& c, const Value& v) { c.security.key = v.text; }},
+      {"security.permissions",
+       Kind::kTexts,
+       "",
+       0,
+       4096,
+       {},
+       "what clients may do, each \"CLIENT KEYSPACE VERBS\": the verbs are read, write, delete and scan "
+       "joined by "
+       "+, and * stands for all clients or keyspaces; with TLS, what is not listed is denied",
+       [](Config& c, const Value& v) { c.security.permissions = v.list; }},
+      {"security.allow_insecure",
+       Kind::kSwitch,
+       "false",
+       0,
+       0,
+       {},
+       "whether to listen without TLS where other machines reach it: whoever does may read and write "
+       "everything",
+       [](Config& c, const Value& v) { c.security.allow_insecure = v.number == 1; }},
+
       {"log.level",
        Kind::kChoice,
        "info",
@@ -252,6 +300,12 @@ std::optional<SettingValue> Understand(const Setting& setting, std::string_view 
       value.list = Split(text);
       if (!within(static_cast<int64_t>(value.list.size()))) return std::nullopt;
       if (!std::all_of(value.list.begin(), value.list.end(), IsAddress)) return std::nullopt;
+      return value;
+    case SettingKind::kTexts:
+      value.list = Split(text);
+      if (!within(static_cast<int64_t>(value.list.size()))) return std::nullopt;
+      if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c); }))
+        return std::nullopt;
       return value;
     case SettingKind::kNumber:
     case SettingKind::kMillis:
@@ -341,6 +395,8 @@ std::string Expected(const Setting& setting) {
       return "an address HOST:PORT";
     case SettingKind::kAddresses:
       return "a list of at most " + std::to_string(setting.max) + " addresses HOST:PORT";
+    case SettingKind::kTexts:
+      return "a list of at most " + std::to_string(setting.max) + " texts without control characters";
     case SettingKind::kNumber:
     case SettingKind::kMillis:
       return "a number" + range;
@@ -362,7 +418,7 @@ std::string ToToml(const Setting& setting, std::string_view text) {
   const bool bare = setting.kind == SettingKind::kNumber || setting.kind == SettingKind::kMillis ||
                     setting.kind == SettingKind::kSwitch;
   if (bare) return std::string(text);
-  if (setting.kind != SettingKind::kAddresses) return Quoted(text);
+  if (setting.kind != SettingKind::kAddresses && setting.kind != SettingKind::kTexts) return Quoted(text);
   std::string list;
   for (const std::string& part : Split(text)) list += (list.empty() ? "" : ", ") + Quoted(part);
   return "[" + list + "]";

@@ -28,6 +28,7 @@ enum class SettingKind : uint8_t {
   kAddress,  // HOST:PORT
   kAddressOrNothing,
   kAddresses,  // min..max: how many
+  kTexts,      // the same, of any texts without commas and control characters
   kNumber,
   kBytes,  // a number, or one with KiB, MiB or GiB
   kMillis,

@@ -43,8 +43,13 @@ const Floor kFloors[] = {
      {"server/core/", "ring/", "storage/causal/", "storage/format/"},
      {"absl/container/", "absl/status/", "absl/hash/"}},
     {"server/lane/", {"server/lane/", "server/core/", "ring/", "storage/"}, {"absl/", "pthread.h"}},
+    {"proto/tls/", {"proto/tls/"}, {"absl/status/", "openssl/"}},
+    {"server/security/",
+     {"server/security/", "proto/tls/", "ring/"},
+     {"absl/status/", "absl/synchronization/", "absl/time/", "spdlog/"}},
     {"server/rpc/",
-     {"server/rpc/", "server/lane/", "server/core/", "ring/", "storage/causal/", "storage/format/", "proto/"},
+     {"server/rpc/", "server/security/", "server/lane/", "server/core/", "ring/", "storage/causal/",
+      "storage/format/", "proto/"},
      {"absl/", "grpc/", "grpcpp/", "google/protobuf/", "spdlog/"}},
     {"server/",
      {"server/", "ring/", "storage/", "proto/"},
@@ -102,9 +107,9 @@ const std::string_view kTopLevel[] = {".ci",
                                       "storage",
                                       "tests"};
 
-const std::string_view kFoldersWithReadme[] = {"client",  "deploy",      "proto",       "ring",
-                                               "server",  "server/core", "server/lane", "server/rpc",
-                                               "storage", "tests"};
+const std::string_view kFoldersWithReadme[] = {"client",          "deploy",      "proto",       "ring",
+                                               "server",          "server/core", "server/lane", "server/rpc",
+                                               "server/security", "storage",     "tests"};
 
 constexpr size_t kLinesLook = 400;  // worth a look: does it have one job?
 constexpr size_t kLinesMax = 800;

@@ -34,7 +34,9 @@ std::string DrawId() {
 class Restoring {
  public:
   Restoring(const RestoreOptions& options, Directory directory)
-      : options_(options), directory_(std::move(directory)), admin_(options.endpoints, options.timeout) {}
+      : options_(options),
+        directory_(std::move(directory)),
+        admin_(options.endpoints, options.timeout, options.tls) {}
 
   absl::StatusOr<RestoreResult> Run();
 
@@ -103,7 +105,8 @@ absl::Status Restoring::AwaitLayout(uint64_t epoch) {
     if (!cluster.ok()) return cluster.status();
     const bool all = std::ranges::all_of(cluster->nodes, [&](const NodeStatus& node) {
       if (!node.member || node.state != "up") return true;
-      const absl::StatusOr<ClusterInfo> seen = AdminClient({node.address}, options_.timeout).ClusterStatus();
+      const absl::StatusOr<ClusterInfo> seen =
+          AdminClient({node.address}, options_.timeout, options_.tls).ClusterStatus();
       return seen.ok() && seen->layout_epoch >= epoch;
     });
     if (all) return absl::OkStatus();
@@ -159,7 +162,7 @@ absl::Status Restoring::Save(RestoreWriter& writer, const Place& before, const s
 
 absl::Status Restoring::WriteRows() {
   absl::StatusOr<Client> client =
-      Client::Connect({.endpoints = options_.endpoints, .timeout = options_.timeout});
+      Client::Connect({.endpoints = options_.endpoints, .timeout = options_.timeout, .tls = options_.tls});
   if (!client.ok()) return client.status();
   const Place before = place_;
   RestoreWriter writer(*std::move(client), options_.overwrite);

@@ -14,6 +14,7 @@ namespace gyre::backup {
 struct RestoreOptions {
   std::vector<std::string> endpoints;
   std::chrono::milliseconds timeout{5000};  // of each call
+  std::optional<TlsFiles> tls;
   std::string directory;
   bool overwrite = false;  // keys that the cluster has
   Progress progress;

@@ -114,7 +114,7 @@ absl::Status Taking::BeginAll(const ClusterInfo& cluster) {
     if (!node.member || std::ranges::find(options_.without, node.id) != options_.without.end()) continue;
     const absl::Time give_up = absl::Now() + absl::FromChrono(options_.timeout);
     for (;;) {
-      auto stream = AdminClient({node.address}, options_.timeout).Backup(manifest_.chunk_rows);
+      auto stream = AdminClient({node.address}, options_.timeout, options_.tls).Backup(manifest_.chunk_rows);
       if (stream.ok()) {
         streams_.push_back(*std::move(stream));
         break;
@@ -223,7 +223,8 @@ absl::Status Taking::RemoveUnused() {
 }
 
 absl::StatusOr<TakeResult> Taking::Run() {
-  absl::StatusOr<ClusterInfo> cluster = AdminClient(options_.endpoints, options_.timeout).ClusterStatus();
+  absl::StatusOr<ClusterInfo> cluster =
+      AdminClient(options_.endpoints, options_.timeout, options_.tls).ClusterStatus();
   if (!cluster.ok()) return cluster.status();
   if (cluster->cluster_id == 0) return absl::UnavailableError("the cluster has not formed yet");
   for (const std::string& id : options_.without) {

@@ -16,6 +16,7 @@ using Progress = std::function<void(const char* doing, uint64_t done, uint64_t t
 struct TakeOptions {
   std::vector<std::string> endpoints;
   std::chrono::milliseconds timeout{5000};  // of each call but the streams of rows
+  std::optional<TlsFiles> tls;
   std::string directory;
   std::vector<std::string> without;  // members, by id, of which none is taken: what only they have is missing
   Progress progress;

@@ -23,6 +23,7 @@ struct BackupFlags {
 absl::StatusOr<backup::TakeResult> TakeBackup(const Session& session, const BackupFlags& flags) {
   return backup::Take({.endpoints = session.endpoints,
                        .timeout = session.timeout,
+                       .tls = session.tls,
                        .directory = flags.directory,
                        .without = flags.without,
                        .progress = ShowOn(std::make_shared<ProgressLine>())});
@@ -56,6 +57,7 @@ struct RestoreFlags {
 absl::StatusOr<backup::RestoreResult> RestoreBackup(const Session& session, const RestoreFlags& flags) {
   return backup::Restore({.endpoints = session.endpoints,
                           .timeout = session.timeout,
+                          .tls = session.tls,
                           .directory = flags.directory,
                           .overwrite = flags.overwrite,
                           .progress = ShowOn(std::make_shared<ProgressLine>())});

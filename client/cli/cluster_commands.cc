@@ -142,7 +142,7 @@ void Digests(Session& session) {
   Table rows = {{"NODE", "KEYSPACE", "RANGE", "SUM"}};
   for (const NodeStatus& node : info->nodes) {
     if (!node.member) continue;
-    const auto digests = AdminClient({node.address}, session.timeout).Digests("");
+    const auto digests = session.AdminOf(node.address).Digests("");
     if (!digests.ok()) {
       return session.Fail(absl::Status(digests.status().code(),
                                        "node " + node.id + ": " + std::string(digests.status().message())),
@@ -166,7 +166,7 @@ absl::StatusOr<RepairTotals> RepairAll(Session& session, const ClusterInfo& info
   RepairTotals all;
   for (const NodeStatus& node : info.nodes) {
     if (!node.member) continue;
-    const auto totals = AdminClient({node.address}, session.timeout).Repair(what);
+    const auto totals = session.AdminOf(node.address).Repair(what);
     if (!totals.ok()) {
       return absl::Status(totals.status().code(),
                           "node " + node.id + ": " + std::string(totals.status().message()));
@@ -214,7 +214,7 @@ absl::StatusOr<HolderHints> HintsOfAll(Session& session, bool wait) {
       all.counted = false;
       continue;
     }
-    const auto held = AdminClient({node.address}, session.timeout).Hints(wait);
+    const auto held = session.AdminOf(node.address).Hints(wait);
     if (!held.ok()) {
       return absl::Status(held.status().code(),
                           "node " + node.id + ": " + std::string(held.status().message()));

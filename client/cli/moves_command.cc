@@ -29,7 +29,7 @@ absl::StatusOr<AllMoves> MovesOfAll(const Session& session) {
       all.away.push_back(node.id);
       continue;
     }
-    auto moves = AdminClient({node.address}, session.timeout).Moves();
+    auto moves = session.AdminOf(node.address).Moves();
     if (moves.ok()) {
       all.nodes.push_back(*std::move(moves));
     } else {
@@ -129,8 +129,7 @@ void Control(Session& session, const MovesControl& control) {
   std::string untold;
   for (const NodeStatus& node : info->nodes) {
     // Also who is no member yet, for a plan that adds it is what may be meant; but it may as well be gone.
-    const bool told =
-        !node.address.empty() && AdminClient({node.address}, session.timeout).ControlMoves(control).ok();
+    const bool told = !node.address.empty() && session.AdminOf(node.address).ControlMoves(control).ok();
     if (!told && node.member) {
       untold += (untold.empty() ? "" : ", ") + node.id;
     }

@@ -48,7 +48,7 @@ absl::StatusOr<AdminClient> NodeOf(const Session& session, const std::string& id
   if (id.empty()) return session.Admin();
   const auto nodes = NodesOf(session, id);
   if (!nodes.ok()) return nodes.status();
-  return AdminClient({nodes->front().address}, session.timeout);
+  return session.AdminOf(nodes->front().address);
 }
 
 void Dump(Session& session, const NodeFlags& flags) {
@@ -92,7 +92,7 @@ void Verify(Session& session, const NodeFlags& flags) {
   if (!nodes.ok()) return session.Fail(nodes.status(), Effect::kRead);
   Verification total;
   for (const NodeStatus& node : *nodes) {
-    const auto one = AdminClient({node.address}, session.timeout).NodeVerify();
+    const auto one = session.AdminOf(node.address).NodeVerify();
     if (!one.ok()) {
       return session.Fail(
           absl::Status(one.status().code(), "node " + node.id + ": " + std::string(one.status().message())),
@@ -127,7 +127,7 @@ void PrintHotKeys(Session& session, const NodeFlags& flags) {
   Json all = Json::array();
   Table rows = {{"NODE", "KEYSPACE", "CALLS", "OF ALL", "KEY"}};
   for (const NodeStatus& node : *nodes) {
-    const auto stats = AdminClient({node.address}, session.timeout).NodeStats();
+    const auto stats = session.AdminOf(node.address).NodeStats();
     if (!stats.ok()) {
       return session.Fail(absl::Status(stats.status().code(),
                                        "node " + node.id + ": " + std::string(stats.status().message())),

@@ -18,8 +18,9 @@ namespace {
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 other failure, 2 usage, 3 key not found, 4 siblings where one value was asked "
     "for,\n"
-    "5 unavailable and certainly without effect, 6 outcome unknown, 7 permission.\n"
-    "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT. A flag is stronger.";
+    "5 unavailable and certainly without effect, 6 outcome unknown, 7 TLS, authentication, permission.\n"
+    "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT, GYRE_CA, GYRE_CERT, GYRE_KEY. A "
+    "flag is\nstronger.";
 constexpr std::chrono::milliseconds kCompletionTimeout{500};  // a person waits for it
 
 struct Global {
@@ -49,6 +50,12 @@ class Program {
     output_.option = app_.add_option("-o,--output", output_.value, "text or json")->check(NotEmpty());
     timeout_.option =
         app_.add_option("--timeout", timeout_.value, "of each call: 500ms, 5s, 1m")->check(NotEmpty());
+    ca_.option =
+        app_.add_option("--ca", ca_.value, "file of the authorities that vouch for the nodes (PEM): TLS")
+            ->check(NotEmpty());
+    certificate_.option =
+        app_.add_option("--cert", certificate_.value, "file of your certificate (PEM)")->check(NotEmpty());
+    key_.option = app_.add_option("--key", key_.value, "file of its key (PEM)")->check(NotEmpty());
     // Before any command runs, and before an error is told: both depend on it.
     app_.parse_complete_callback([this] { TakeGlobals(); });
     AddKeyCommands(app_, session);
@@ -85,8 +92,12 @@ class Program {
   }
 
  private:
+  std::array<Global*, 7> Globals() {
+    return {&endpoints_, &keyspace_, &output_, &timeout_, &ca_, &certificate_, &key_};
+  }
+
   void TakeGlobals() {
-    for (Global* global : {&endpoints_, &keyspace_, &output_, &timeout_}) ReadEnvironment(*global);
+    for (Global* global : Globals()) ReadEnvironment(*global);
     session_.json = output_.value == "json";
     session_.endpoints = SplitList(endpoints_.value);
     session_.keyspace = keyspace_.value;
@@ -96,8 +107,11 @@ class Program {
     if (!parsed || parsed->count() == 0)
       throw CLI::ValidationError("--timeout", "must be like 500ms, 5s or 1m");
     session_.timeout = *parsed;
+    if (ca_.value.empty() != certificate_.value.empty() || ca_.value.empty() != key_.value.empty())
+      throw CLI::ValidationError("--ca, --cert, --key", "TLS needs all three");
+    if (!ca_.value.empty()) session_.tls = TlsFiles{ca_.value, certificate_.value, key_.value};
     session_.export_globals = [this] {
-      for (const Global* global : {&endpoints_, &keyspace_, &output_, &timeout_}) {
+      for (const Global* global : Globals()) {
         setenv(global->environment, global->value.c_str(), 1);
       }
     };
@@ -109,6 +123,9 @@ class Program {
   Global keyspace_{nullptr, "GYRE_KEYSPACE", "default"};
   Global output_{nullptr, "GYRE_OUTPUT", "text"};
   Global timeout_{nullptr, "GYRE_TIMEOUT", "5s"};
+  Global ca_{nullptr, "GYRE_CA", ""};
+  Global certificate_{nullptr, "GYRE_CERT", ""};
+  Global key_{nullptr, "GYRE_KEY", ""};
 };
 
 // What the completion scripts call: candidates for the last word, one a line, each with its help behind a
@@ -126,10 +143,17 @@ std::vector<Candidate> CandidatesFor(const std::vector<std::string>& words, cons
   Session session;
   Program program(session);
   const auto ask = [&words] {
-    std::string endpoints = ValueIn(words, {"--endpoints"});
-    const char* const environment = std::getenv("GYRE_ENDPOINTS");
-    if (endpoints.empty()) endpoints = environment == nullptr ? "127.0.0.1:7400" : environment;
-    return AdminClient(SplitList(endpoints), kCompletionTimeout).ClusterStatus();
+    const auto given = [&words](const char* flag, const char* environment) {
+      const std::string value = ValueIn(words, {flag});
+      const char* const fallback = std::getenv(environment);
+      return value.empty() && fallback != nullptr ? std::string(fallback) : value;
+    };
+    std::string endpoints = given("--endpoints", "GYRE_ENDPOINTS");
+    if (endpoints.empty()) endpoints = "127.0.0.1:7400";
+    std::optional<TlsFiles> tls;
+    if (const std::string ca = given("--ca", "GYRE_CA"); !ca.empty())
+      tls = TlsFiles{ca, given("--cert", "GYRE_CERT"), given("--key", "GYRE_KEY")};
+    return AdminClient(SplitList(endpoints), kCompletionTimeout, std::move(tls)).ClusterStatus();
   };
   return Complete(
       program.app(), words,

@@ -18,7 +18,7 @@ std::string Dump(const Json& document) {
 }  // namespace
 
 absl::StatusOr<Client> Session::Connect() const {
-  return Client::Connect({.endpoints = endpoints, .keyspace = keyspace, .timeout = timeout});
+  return Client::Connect({.endpoints = endpoints, .keyspace = keyspace, .timeout = timeout, .tls = tls});
 }
 
 void Session::Print(const Json& document) const { Write(stdout, Dump(document)); }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct Session {
   std::vector<std::string> endpoints;
   std::string keyspace;
   std::chrono::milliseconds timeout{5000};
+  std::optional<TlsFiles> tls;
   bool json = false;
   int exit_code = kDone;
   Memory* memory = nullptr;              // of the shell that runs the command; null: none does
@@ -36,7 +38,9 @@ struct Session {
 
   // Connects to nothing yet. Ends the program's command with an error when the options are wrong.
   absl::StatusOr<Client> Connect() const;
-  AdminClient Admin() const { return AdminClient(endpoints, timeout); }
+  AdminClient Admin() const { return AdminClient(endpoints, timeout, tls); }
+  // Asks that node alone.
+  AdminClient AdminOf(const std::string& address) const { return AdminClient({address}, timeout, tls); }
 
   // One document, or one line of many, on stdout.
   void Print(const Json& document) const;

@@ -12,6 +12,7 @@
 #include "server/lane/control_thread.h"
 #include "server/lane/inbox.h"
 #include "server/lane/lane_stats.h"
+#include "server/rpc/access.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/liveness.h"
 #include "server/rpc/rpc_counters.h"
@@ -29,6 +30,7 @@ struct Backend {
   CommitThread& disk;
   RpcCounters& counters;
   LaneStats& lane_stats;
+  Access access;
   size_t calls_in_flight_max = 0;                        // of one session
   std::function<void(NodeId, bool open)> incoming_link;  // a peer's link to this node was opened or ended
   std::function<Liveness(NodeId)> liveness;              // what this node thinks of one

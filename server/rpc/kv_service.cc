@@ -38,6 +38,10 @@ grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, 
   backend_.counters.unary_calls.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<Call> call = ToCall(Request(request));
   if (!call.ok()) return Finished(context, call.status());
+  if (absl::Status status = CheckRights(backend_.access.RightsOf(*context), *call); !status.ok()) {
+    backend_.counters.calls_denied.fetch_add(1, std::memory_order_relaxed);
+    return Finished(context, status);
+  }
   backend_.counters.hot_keys.Note(*call);
   const Micros timeout = TimeoutOf(*context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -86,8 +90,8 @@ grpc::ServerUnaryReactor* KvService::Topology(grpc::CallbackServerContext* conte
 }
 
 grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>* KvService::Session(
-    grpc::CallbackServerContext*) {
-  return Session::Start(backend_).get();
+    grpc::CallbackServerContext* context) {
+  return Session::Start(backend_, backend_.access.RightsOf(*context)).get();
 }
 
 }  // namespace gyre

@@ -8,10 +8,9 @@
 
 namespace gyre {
 
-std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, std::function<void()> changed, RpcCounters& counters,
-                                         const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), std::move(changed), counters));
-  link->stub_ = v1::Peer::NewStub(OpenChannel(link->ends_.address, credentials));
+std::shared_ptr<PeerLink> PeerLink::Open(Ends ends, std::function<void()> changed, const World& world) {
+  std::shared_ptr<PeerLink> link(new PeerLink(std::move(ends), std::move(changed), world));
+  link->stub_ = v1::Peer::NewStub(OpenChannel(link->ends_.address, world.credentials.ForChannels()));
   link->stub_->async()->Link(&link->context_, link.get());
   link->AddHold();  // writes start outside of reactions
   absl::MutexLock lock(&link->mutex_);
@@ -71,7 +70,8 @@ void PeerLink::OnWriteDone(bool ok) {
 
 // The first read brings the welcome; the second ends only with the stream.
 void PeerLink::OnReadDone(bool ok) {
-  const bool welcome = ok && welcome_.node() == ends_.peer.value;
+  const bool welcome =
+      ok && welcome_.node() == ends_.peer.value && (up() || world_.access.Answers(context_, ends_.peer));
   if (welcome && !up_.exchange(true, std::memory_order_acq_rel)) changed_();
   absl::MutexLock lock(&mutex_);
   if (!welcome) return Close();

@@ -15,6 +15,8 @@
 
 #include "proto/peer.grpc.pb.h"
 #include "server/core/message.h"
+#include "server/rpc/access.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/rpc_counters.h"
 
 namespace gyre {
@@ -29,9 +31,14 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
     NodeId peer;
     std::string address;  // the peer's
   };
+  // What all links share; it outlives them.
+  struct World {
+    RpcCounters& counters;
+    Credentials& credentials;
+    Access access;
+  };
   // `changed` is called, on gRPC's threads and with no lock held, after up() changed.
-  static std::shared_ptr<PeerLink> Open(Ends ends, std::function<void()> changed, RpcCounters& counters,
-                                        const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  static std::shared_ptr<PeerLink> Open(Ends ends, std::function<void()> changed, const World& world);
 
   // Dropped, and counted, while the link is not up or when too much waits already.
   void Send(LayoutMark layout, std::vector<Message> batch);
@@ -51,8 +58,8 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
   static constexpr size_t kFrameBytesMax = 1 << 20;
   static constexpr size_t kWaitingBytesMax = 64 << 20;
 
-  PeerLink(Ends ends, std::function<void()> changed, RpcCounters& counters)
-      : ends_(std::move(ends)), changed_(std::move(changed)), counters_(counters) {}
+  PeerLink(Ends ends, std::function<void()> changed, const World& world)
+      : ends_(std::move(ends)), changed_(std::move(changed)), world_(world), counters_(world.counters) {}
   v1::Frame NewFrame(LayoutMark layout) const;
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -64,6 +71,7 @@ class PeerLink : public grpc::ClientBidiReactor<v1::Frame, v1::LinkWelcome> {
 
   const Ends ends_;
   const std::function<void()> changed_;
+  const World& world_;
   RpcCounters& counters_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::Peer::Stub> stub_;

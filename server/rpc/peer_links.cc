@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/rpc/peer_link.h"
-
 namespace gyre {
 namespace {
 
@@ -23,14 +21,8 @@ bool MayLink(const Layouts& layouts, NodeId node) {
   return layouts.HasMember(node) || std::ranges::binary_search(layouts.view->layout.removed, node);
 }
 
-PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
-                     std::shared_ptr<grpc::ChannelCredentials> credentials)
-    : self_(self),
-      clock_(clock),
-      started_(clock.Read().steady),
-      lane_(lane),
-      counters_(counters),
-      credentials_(std::move(credentials)) {}
+PeerLinks::PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, PeerLink::World world)
+    : self_(self), clock_(clock), started_(clock.Read().steady), lane_(lane), world_(world) {}
 
 std::vector<std::string> PeerLinks::Update(const Layouts& layouts, const ClusterState::Known& known,
                                            const std::vector<NodeId>& suspects) {
@@ -82,7 +74,7 @@ PeerLinks::Peer& PeerLinks::PeerOf(NodeId node) {
 
 void PeerLinks::OpenLink(NodeId node, Peer& peer) {
   peer.link = PeerLink::Open(
-      {cluster_id_, self_, node, peer.address}, [this, node] { Settle(node); }, counters_, credentials_);
+      {cluster_id_, self_, node, peer.address}, [this, node] { Settle(node); }, world_);
 }
 
 void PeerLinks::Incoming(NodeId from, bool open) {
@@ -137,7 +129,7 @@ void PeerLinks::Send(NodeId to, LayoutMark layout, std::vector<Message> batch) {
   if (link != nullptr) {
     link->Send(layout, std::move(batch));
   } else {
-    counters_.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
+    world_.counters.peer_messages_dropped.fetch_add(batch.size(), std::memory_order_relaxed);
   }
 }
 

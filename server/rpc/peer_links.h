@@ -19,19 +19,16 @@
 #include "server/lane/inbox.h"
 #include "server/lane/runtime.h"
 #include "server/rpc/liveness.h"
-#include "server/rpc/rpc_counters.h"
+#include "server/rpc/peer_link.h"
 
 namespace gyre {
-
-class PeerLink;
 
 // Whether that node may be linked, if it is known. REQUIRES: layouts.view.
 bool MayLink(const Layouts& layouts, NodeId node);
 
 class PeerLinks {
  public:
-  PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, RpcCounters& counters,
-            std::shared_ptr<grpc::ChannelCredentials> credentials);
+  PeerLinks(NodeId self, Clock& clock, Inbox<Input>& lane, PeerLink::World world);
   ~PeerLinks() { Stop(); }
 
   // Who the members are, where they live and (sorted by id) who of them is suspected: opens, re-opens and
@@ -76,8 +73,7 @@ class PeerLinks {
   Clock& clock_;
   const Micros started_;
   Inbox<Input>& lane_;
-  RpcCounters& counters_;
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const PeerLink::World world_;
 
   mutable absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -19,10 +19,18 @@ absl::Status OtherCluster(NodeId from, uint64_t cluster_id, const View& view) {
                                        ToString(Token{view.layout.cluster_id}));
 }
 
+absl::Status Denied(const Backend& backend, absl::Status why) {
+  backend.counters.calls_denied.fetch_add(1, std::memory_order_relaxed);
+  return why;
+}
+
 // The receiving end of a link.
 class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
  public:
-  explicit Incoming(Backend& backend) : backend_(backend) { StartRead(&frame_); }
+  Incoming(Backend& backend, std::shared_ptr<const grpc::AuthContext> caller)
+      : backend_(backend), caller_(std::move(caller)) {
+    StartRead(&frame_);
+  }
 
   void OnReadDone(bool ok) override {
     if (!ok) return End(from_ ? absl::OkStatus() : Refused(NotIntroduced()));
@@ -61,6 +69,9 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
     const Layouts layouts = backend_.state.layouts();
     const std::shared_ptr<const View>& view = layouts.view;
     const NodeId from{frame_.from()};
+    if (absl::Status status = backend_.access.SpeaksFor(*caller_, from); !status.ok()) {
+      return Denied(backend_, std::move(status));
+    }
     if (view == nullptr) return absl::UnavailableError("this node has not joined a cluster yet");
     if (frame_.cluster_id() != view->layout.cluster_id) {
       return OtherCluster(from, frame_.cluster_id(), *view);
@@ -98,6 +109,7 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
   }
 
   Backend& backend_;
+  const std::shared_ptr<const grpc::AuthContext> caller_;
   NodeId from_;  // zero until it is introduced
   uint64_t cluster_id_ = 0;
   v1::Frame frame_;
@@ -106,8 +118,8 @@ class Incoming : public grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome> {
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome>* PeerService::Link(grpc::CallbackServerContext*) {
-  return new Incoming(backend_);
+grpc::ServerBidiReactor<v1::Frame, v1::LinkWelcome>* PeerService::Link(grpc::CallbackServerContext* context) {
+  return new Incoming(backend_, context->auth_context());
 }
 
 grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context,
@@ -117,8 +129,9 @@ grpc::ServerUnaryReactor* PeerService::Tell(grpc::CallbackServerContext* context
     backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
     return Finished(context, message.status());
   }
+  absl::Status status = backend_.access.SpeaksFor(*context->auth_context(), message->from);
+  if (!status.ok()) return Finished(context, Denied(backend_, std::move(status)));
   const std::shared_ptr<const View> view = backend_.state.view();
-  absl::Status status;
   if (view != nullptr && message->cluster_id != 0 && message->cluster_id != view->layout.cluster_id) {
     backend_.counters.peer_messages_refused.fetch_add(1, std::memory_order_relaxed);
     status = OtherCluster(message->from, message->cluster_id, *view);

@@ -49,10 +49,11 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
 
 absl::StatusOr<std::unique_ptr<RpcServers>> RpcServers::Start(Backend& backend, const Options& options) {
   std::unique_ptr<RpcServers> servers(new RpcServers(backend));
-  auto peer_server = Listen(options.peer_address, options.credentials, {&servers->peers_});
+  auto peer_server = Listen(options.peer_address, options.credentials.MakeForServer(), {&servers->peers_});
   if (!peer_server.ok()) return peer_server.status();
   servers->peer_server_ = *std::move(peer_server);
-  auto client_server = Listen(options.client_address, options.credentials, {&servers->kv_, &servers->admin_});
+  auto client_server =
+      Listen(options.client_address, options.credentials.MakeForServer(), {&servers->kv_, &servers->admin_});
   if (!client_server.ok()) return client_server.status();
   servers->client_server_ = *std::move(client_server);
   servers->parked_ = std::make_unique<ParkedPoller>();

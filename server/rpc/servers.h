@@ -8,6 +8,7 @@
 #include "proto/parked_poller.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/kv_service.h"
 #include "server/rpc/peer_service.h"
 
@@ -19,7 +20,7 @@ class RpcServers {
   struct Options {
     std::string client_address;
     std::string peer_address;
-    std::shared_ptr<grpc::ServerCredentials> credentials;
+    Credentials& credentials;
   };
   // UNAVAILABLE naming the address that cannot be listened on.
   static absl::StatusOr<std::unique_ptr<RpcServers>> Start(Backend& backend, const Options& options);

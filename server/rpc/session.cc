@@ -20,8 +20,8 @@ Micros ServerTimeout(int64_t client_timeout_ms) {
   return Micros{std::max<int64_t>(asked * 1000 - std::min<int64_t>(asked * 100, 500'000), 1)};
 }
 
-std::shared_ptr<Session> Session::Start(Backend& backend) {
-  std::shared_ptr<Session> session(new Session(backend));
+std::shared_ptr<Session> Session::Start(Backend& backend, const Rights* rights) {
+  std::shared_ptr<Session> session(new Session(backend, rights));
   session->number_ = backend.calls.Add(session);
   backend.counters.sessions_open.fetch_add(1, std::memory_order_relaxed);
   session->StartRead(&session->incoming_);
@@ -46,6 +46,11 @@ void Session::OnReadDone(bool ok) {
     absl::StatusOr<Call> call = ToCall(std::move(request));
     if (!call.ok()) {
       AddReply(id, {.status = call.status()});
+      continue;
+    }
+    if (absl::Status status = CheckRights(rights_, *call); !status.ok()) {
+      backend_.counters.calls_denied.fetch_add(1, std::memory_order_relaxed);
+      AddReply(id, {.status = std::move(status)});
       continue;
     }
     backend_.counters.hot_keys.Note(*call);

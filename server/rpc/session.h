@@ -16,7 +16,8 @@ namespace gyre {
 // nothing is read. Lives until gRPC and the lane have both let go of it.
 class Session : public grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionReplies>, public Waiter {
  public:
-  static std::shared_ptr<Session> Start(Backend& backend);
+  // Its calls must be within `rights` (nullptr: everything), which outlive it.
+  static std::shared_ptr<Session> Start(Backend& backend, const Rights* rights);
 
   void Answered(std::vector<Outbox::Reply> replies) override;
 
@@ -29,7 +30,7 @@ class Session : public grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionRepl
   // A message of replies ends at about this many bytes.
   static constexpr size_t kReplyBytesMax = 1 << 20;
 
-  explicit Session(Backend& backend) : backend_(backend) {}
+  Session(Backend& backend, const Rights* rights) : backend_(backend), rights_(rights) {}
   void AddReply(uint64_t id, CallResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishIfOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -40,6 +41,7 @@ class Session : public grpc::ServerBidiReactor<v1::SessionBatch, v1::SessionRepl
   };
 
   Backend& backend_;
+  const Rights* const rights_;
   uint64_t number_ = 0;  // as a waiter
   v1::SessionBatch incoming_;
 

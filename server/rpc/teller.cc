@@ -27,9 +27,11 @@ void Teller::Tell(const std::string& address, const control::Message& message) {
   {
     absl::MutexLock lock(&mutex_);
     if (stopped_ || under_way_ >= kUnderWayMax) return;
-    if (stubs_.size() >= kStubsMax) stubs_.clear();
+    const std::shared_ptr<grpc::ChannelCredentials> credentials = credentials_.ForChannels();
+    if (stubs_.size() >= kStubsMax || credentials != used_) stubs_.clear();
+    used_ = credentials;
     std::shared_ptr<v1::Peer::Stub>& stub = stubs_[address];
-    if (stub == nullptr) stub = v1::Peer::NewStub(OpenChannel(address, credentials_));
+    if (stub == nullptr) stub = v1::Peer::NewStub(OpenChannel(address, credentials));
     telling->stub = stub;
     ended.swap(ended_);
     ++under_way_;

@@ -10,14 +10,14 @@
 
 #include "proto/peer.grpc.pb.h"
 #include "server/core/membership_messages.h"
+#include "server/rpc/credentials.h"
 
 namespace gyre {
 
 // Threads: thread-safe.
 class Teller {
  public:
-  explicit Teller(std::shared_ptr<grpc::ChannelCredentials> credentials)
-      : credentials_(std::move(credentials)) {}
+  explicit Teller(Credentials& credentials) : credentials_(credentials) {}
   ~Teller() { Stop(); }
 
   // Dropped when too many calls are under way: gossip says it again.
@@ -30,10 +30,11 @@ class Teller {
   static constexpr int kUnderWayMax = 1024;
   static constexpr size_t kStubsMax = 4096;
 
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  Credentials& credentials_;
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<grpc::ChannelCredentials> used_ ABSL_GUARDED_BY(mutex_);  // by the stubs
   absl::flat_hash_map<std::string, std::shared_ptr<v1::Peer::Stub>> stubs_ ABSL_GUARDED_BY(mutex_);
   // Calls that ended. They hold channels, which must not die on a thread of gRPC's callbacks (gRPC 1.51).
   std::vector<std::shared_ptr<Telling>> ended_ ABSL_GUARDED_BY(mutex_);

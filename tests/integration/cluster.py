@@ -84,6 +84,8 @@ def to_toml(sections):
         for name, value in settings.items():
             if isinstance(value, list):
                 text = "[" + ", ".join(f'"{item}"' for item in value) + "]"
+            elif isinstance(value, bool):
+                text = str(value).lower()
             else:
                 text = str(value) if isinstance(value, int) else f'"{value}"'
             lines.append(f"{name} = {text}")
@@ -123,6 +125,12 @@ def run(arguments, stdin=b"", seconds=30.0, environment=ENVIRONMENT):
     return Result(process.returncode, stdout, stderr, time.monotonic() - begun)
 
 
+def open_channel(target, credentials=None):
+    if credentials is None:
+        return grpc.insecure_channel(target, _CHANNEL_OPTIONS)
+    return grpc.secure_channel(target, credentials, _CHANNEL_OPTIONS)
+
+
 class Node:
     """One gyred: its files, its process and ways to call it."""
 
@@ -138,6 +146,7 @@ class Node:
         self.client_port, self.peer_port, self.http_port = ports
         self.address = f"{host}:{self.client_port}"
         self.peer_address = f"{host}:{self.peer_port}"
+        self.credentials = None  # of the channels to it
         self.process = None
         self.ready_seconds = None  # from the last start of the process to the first 200 of /readyz
         self._started = 0.0
@@ -256,7 +265,7 @@ class Node:
 
     def channel(self, port):
         if port not in self._channels:
-            self._channels[port] = grpc.insecure_channel(f"{self.host}:{port}", _CHANNEL_OPTIONS)
+            self._channels[port] = open_channel(f"{self.host}:{port}", self.credentials)
         return self._channels[port]
 
     @property

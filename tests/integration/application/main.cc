@@ -13,7 +13,7 @@ int Sessions(const std::string& endpoint);
 namespace {
 
 int Members(const std::string& endpoint) {
-  const auto info = gyre::AdminClient({endpoint}, std::chrono::seconds(5)).ClusterStatus();
+  const auto info = gyre::AdminClient({endpoint}, std::chrono::seconds(5), {}).ClusterStatus();
   if (!info.ok()) return std::fprintf(stderr, "%s\n", info.status().ToString().c_str()), 1;
   std::printf("%zu members, client %s\n", info->nodes.size(), gyre::kVersion);
   return 0;
