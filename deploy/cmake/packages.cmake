@@ -25,6 +25,9 @@ install(FILES ${gyre_files}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_D
 install(FILES ${gyre_files}/grafana/gyre.json DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre/grafana COMPONENT server)
 install(PROGRAMS ${gyre_files}/rolling-restart DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre COMPONENT cli)
 
+# What is installed was built before: packing must not build tests.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME gyre)
 set(CPACK_PACKAGE_VENDOR "Gyre")
@@ -35,6 +38,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION database)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -55,13 +59,13 @@ gyre_debian(library libgyre${GYRE_SOVERSION} "shared library of the C++ client\n
 gyre_debian(dev libgyre-dev "C++ client, for development\n Headers, CMake package and pkg-config file of the client library.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libgyre${GYRE_SOVERSION} (= ${PROJECT_VERSION}), libabsl-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libgyre${GYRE_SOVERSION} (= ${PROJECT_VERSION}-1), libabsl-dev")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${gyre_files}/debian/library/triggers)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${gyre_files}/debian/server/postinst ${gyre_files}/debian/server/prerm
     ${gyre_files}/debian/server/postrm)
 install(FILES ${gyre_files}/debian/gyred.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre COMPONENT server)
 
-file(WRITE ${made}/changelog.Debian "gyre (${PROJECT_VERSION}) stable; urgency=medium
+file(WRITE ${made}/changelog.Debian "gyre (${PROJECT_VERSION}-1) stable; urgency=medium
 
   * See https://gyre.invalid/CHANGELOG.md
 

@@ -271,8 +271,8 @@ class RollingRestart(ClusterTest):
     def test_it_waits_for_a_node_that_is_away(self):
         self.nodes[0].kill()
         environment = {**ENVIRONMENT, "GYRE_ENDPOINTS": self.cluster.endpoints()}
-        wait_until("it is seen to be away", lambda: run([GYRE, "cluster", "status"], environment=environment).stdout.count(b" up "
-                   ) == 2)
+        status = [GYRE, "-o", "json", "cluster", "status"]
+        wait_until("it is seen to be away", lambda: run(status, environment=environment).stdout.count(b'"state":"up"') == 2)
         result = run([os.path.join(DEPLOY, "rolling-restart"), "--gyre", GYRE, "--timeout", "2", "true"], environment=environment)
         self.assertEqual(result.code, 1, result)
         self.assertRegex(result.stderr, "gyre: waiting: keyspace|is not whole again")

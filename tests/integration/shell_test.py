@@ -137,7 +137,7 @@ class Completion(ClusterTest):
         shell.until("zsh)")
         shell.until("ready> ")
         shell.type("gyre cluster can\t")
-        shell.until("can-restart ")
+        shell.until("can-restart")
 
     def test_fish(self):
         self.need("fish")

@@ -68,6 +68,15 @@ class PlanTest : public testing::Test {
   std::string err;
 };
 
+TEST_F(PlanTest, ANodeMayBeNamedByItsAddress) {
+  EXPECT_EQ(Gyre({"cluster", "plan", "--remove", node.address(), "--weight", node.address() + "=2"}), kDone)
+      << err;
+  EXPECT_EQ(node.planned.changes().remove(0), kOld);
+  EXPECT_EQ(node.planned.changes().weight(0).node(), kOld);
+  EXPECT_EQ(Gyre({"cluster", "plan", "--remove", "127.0.0.1:1"}), kUsage);
+  EXPECT_THAT(err, HasSubstr("there is no node at 127.0.0.1:1"));
+}
+
 TEST_F(PlanTest, AsksForAllChanges) {
   ASSERT_EQ(Gyre({"cluster", "plan",      "--add",    "b",        "--add",        "c",        "--remove",
                   "d",       "--replace", "e=f",      "--weight", "b=1000",       "--zone",   "b=z=1",
