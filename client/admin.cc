@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    const auto channel = grpc::CreateCustomChannel(endpoint, *credentials, arguments);
+    const auto channel = grpc::CreateCustomChannel(endpoint, credentials->channel, arguments);
     auto stubs =
         std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});
     grpc::ClientContext context;
@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
     if (status.ok()) return stubs;
     // One that is silent outweighs those that refuse.
-    const absl::Status why = NotReached(endpoint, status);
+    const absl::Status why = NotReached(endpoint, *credentials, status);
     if (absl::IsDeadlineExceeded(why) || !absl::IsDeadlineExceeded(failure)) failure = why;
   }
   return failure;
