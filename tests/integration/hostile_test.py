@@ -20,6 +20,7 @@ NETWORK_BYTES = 128 * MIB
 # Beside what connections may take on each of the two ports: the program, the store, and what 1,000 handshakes hold.
 MEMORY_MAX = 2 * NETWORK_BYTES + 300 * MIB
 IDLE = 1000
+CALM_SECONDS = 0.02  # a p99 below which other work on the machine shows more than what is measured
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
@@ -212,6 +213,7 @@ class Hostile(ClusterTest):
             wait_until("the other client is served", lambda: len(self.other.seconds) > begun + 200)
             p99 = self.p99(self.other.seconds[begun:])
             print(f"p99 of the other client: calm {self.calm * 1000:.1f} ms, beside {IDLE} idle connections {p99 * 1000:.1f} ms")
+            self.assertLess(p99, 3 * max(self.calm, CALM_SECONDS))
             self.assertEqual(self.node.metric("gyre_connections_refused_total"), refused)
             idle += [self.connect() for _ in range(700)]
             wait_until("those beyond the limit are refused",
