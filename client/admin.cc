@@ -96,7 +96,7 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);  // for streams, which have no deadline
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    const auto channel = grpc::CreateCustomChannel(endpoint, *credentials, arguments);
+    const auto channel = grpc::CreateCustomChannel(endpoint, credentials->channel, arguments);
     auto stubs =
         std::make_unique<Stubs>(Stubs{v1::Kv::NewStub(channel), v1::Admin::NewStub(channel), deadline});
     grpc::ClientContext context;
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<AdminClient::Stubs>> AdminClient::Reach() {
     const grpc::Status status = stubs->kv->Topology(&context, {}, &topology);
     if (status.ok()) return stubs;
     // One that is silent outweighs those that refuse.
-    const absl::Status why = NotReached(endpoint, status);
+    const absl::Status why = NotReached(endpoint, *credentials, status);
     if (absl::IsDeadlineExceeded(why) || !absl::IsDeadlineExceeded(failure)) failure = why;
   }
   return failure;

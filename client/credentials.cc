@@ -1,7 +1,6 @@
 // Mutual TLS by files that gRPC watches.
 #include "client/credentials.h"
 
-#include <algorithm>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <string_view>
 
@@ -13,19 +12,14 @@ namespace {
 
 constexpr unsigned int kLookEverySeconds = 10;
 
-// gRPC tells a failed handshake in words only. With TLS 1.3 a client learns that it was refused from the
-// first bytes that it reads after its own part of the handshake is done: they cannot be unwrapped.
-bool IsRefusedHandshake(const std::string& message) {
-  constexpr std::string_view kWords[] = {"andshake", "certificate", "SSL", "TSI_", "Unwrap failed"};
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view word) { return message.find(word) != std::string::npos; });
+bool Says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
-    const std::optional<TlsFiles>& tls) {
-  if (!tls) return grpc::InsecureChannelCredentials();
+absl::StatusOr<Credentials> MakeCredentials(const std::optional<TlsFiles>& tls) {
+  if (!tls) return Credentials{};
   const CertificateFiles files = {.ca = tls->ca, .certificate = tls->certificate, .key = tls->key};
   const absl::StatusOr<CertificatePem> pem = ReadCertificate(files);
   if (!pem.ok()) return pem.status();
@@ -37,10 +31,11 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
       files.key, files.certificate, files.ca, kLookEverySeconds));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  return grpc::experimental::TlsCredentials(options);
+  return Credentials{.channel = grpc::experimental::TlsCredentials(options), .tls = true};
 }
 
-absl::Status NotReached(const std::string& address, const grpc::Status& status) {
+absl::Status NotReached(const std::string& address, const Credentials& credentials,
+                        const grpc::Status& status) {
   const std::string& why = status.error_message();
   switch (status.error_code()) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -52,11 +47,22 @@ absl::Status NotReached(const std::string& address, const grpc::Status& status) 
     default:
       break;
   }
-  if (IsRefusedHandshake(why)) {
+  // gRPC says in words only what failed. With TLS 1.3 the node judges after this side is done with the
+  // handshake, and closes the connection before its first byte.
+  if (Says(why, "handshake failed")) {
     return absl::UnauthenticatedError("node " + address +
-                                      " or this client does not trust the other's certificate: " + why);
+                                      " is not trusted, or its certificate names another host: " + why);
   }
-  return absl::UnavailableError("node " + address + " cannot be reached: " + why);
+  const bool closed_at_once = Says(why, "failed to connect") && Says(why, "Socket closed");
+  if (closed_at_once && credentials.tls) {
+    return absl::UnauthenticatedError("node " + address +
+                                      " closed the connection after the handshake: it does not trust this "
+                                      "client's certificate (" +
+                                      why + ")");
+  }
+  return absl::UnavailableError(
+      "node " + address + " cannot be reached: " + why +
+      (closed_at_once ? "; if it serves with TLS, the client needs certificates, too" : ""));
 }
 
 }  // namespace sdk

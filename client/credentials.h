@@ -13,13 +13,20 @@
 namespace gyre {
 inline namespace sdk {
 
-// Without `tls`: none. UNAUTHENTICATED, a sentence that names the file, when the files cannot be used now;
-// later they are read again by themselves.
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const std::optional<TlsFiles>& tls);
+// How channels are secured; by default not at all.
+struct Credentials {
+  std::shared_ptr<grpc::ChannelCredentials> channel = grpc::InsecureChannelCredentials();
+  bool tls = false;
+};
+
+// UNAUTHENTICATED, a sentence that names the file, when the files cannot be used now; later they are read
+// again by themselves.
+absl::StatusOr<Credentials> MakeCredentials(const std::optional<TlsFiles>& tls);
 
 // Why the first call to a node failed, as a sentence: DEADLINE_EXCEEDED when it was silent, UNAUTHENTICATED
 // or PERMISSION_DENIED when one of both ends refused the other's certificate, else UNAVAILABLE.
-absl::Status NotReached(const std::string& address, const grpc::Status& status);
+absl::Status NotReached(const std::string& address, const Credentials& credentials,
+                        const grpc::Status& status);
 
 }  // namespace sdk
 }  // namespace gyre

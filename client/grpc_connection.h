@@ -3,12 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <grpcpp/grpcpp.h>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "client/connection.h"
+#include "client/credentials.h"
 
 namespace gyre {
 inline namespace sdk {
@@ -18,7 +18,7 @@ struct GrpcConnectionOptions {
   std::chrono::milliseconds connect_timeout{1000};
   std::chrono::milliseconds topology_age_max{
       30000};  // an older topology is asked for again when a call needs it
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  Credentials credentials;
 };
 
 // Connects to nothing yet. REQUIRES: Shutdown is called before the last reference goes.

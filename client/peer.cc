@@ -5,7 +5,6 @@
 #include <cassert>
 #include <utility>
 
-#include "client/credentials.h"
 #include "client/wire.h"
 
 namespace gyre {
@@ -89,7 +88,8 @@ Peer::Peer(PeerId id, std::string address, Environment environment)
 
 v1::Kv::Stub& Peer::Stub() {
   if (stub_ == nullptr)
-    stub_ = v1::Kv::NewStub(MakeChannel(address_, environment_.connect_timeout, environment_.credentials));
+    stub_ = v1::Kv::NewStub(
+        MakeChannel(address_, environment_.connect_timeout, environment_.credentials.channel));
   return *stub_;
 }
 
@@ -253,7 +253,7 @@ void Peer::OnProbed(const grpc::Status& status, const v1::Topology& topology) {
     // Spread by what differs between clients and nodes alike: where this object happens to lie.
     const auto spread = static_cast<int64_t>((reinterpret_cast<uintptr_t>(this) >> 6) % 32);
     probe_after_ = Clock::now() + pause - pause * spread / 64;
-    failure = last_failure_ = NotReached(address_, status);
+    failure = last_failure_ = NotReached(address_, environment_.credentials, status);
     queue_.clear();
     unsent = outstanding_.TakeIf([](const Outstanding::Entry& entry) { return entry.stream == 0; });
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "client/credentials.h"
 #include "client/outstanding.h"
 #include "client/running.h"
 #include "client/session_stream.h"
@@ -63,7 +64,7 @@ class Peer final : public SessionStream::Owner, public std::enable_shared_from_t
     std::shared_ptr<Timer> timer;
     std::shared_ptr<Running> running;
     std::chrono::milliseconds connect_timeout;
-    std::shared_ptr<grpc::ChannelCredentials> credentials;
+    Credentials credentials;
   };
   Peer(PeerId id, std::string address, Environment environment);
 

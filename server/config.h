@@ -53,6 +53,8 @@ struct Config {
     size_t requests_in_flight = 0;
     uint64_t hint_bytes = 0;
     uint64_t disk_reserve_bytes = 0;
+    size_t connections = 0;    // of each port
+    size_t network_bytes = 0;  // of each port
     std::chrono::milliseconds clock_drift{0};
   } limits;
   struct {

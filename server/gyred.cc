@@ -309,7 +309,11 @@ absl::Status RunningNode::Serve() {
                            .incoming_link = [this](NodeId from, bool open) { links_.Incoming(from, open); },
                            .liveness = [this](NodeId node) { return links_.LivenessOf(node); },
                            .stats = [this] { return metrics_.Values(); }});
-  auto servers = RpcServers::Start(*backend_, {config_.listen.client, config_.listen.peer, credentials_});
+  auto servers = RpcServers::Start(*backend_, {.client_address = config_.listen.client,
+                                               .peer_address = config_.listen.peer,
+                                               .credentials = credentials_,
+                                               .connections_max = config_.limits.connections,
+                                               .network_bytes = config_.limits.network_bytes});
   if (!servers.ok()) return servers.status();
   servers_ = *std::move(servers);
   auto http = HttpServer::Start(config_.listen.http, {.metrics = [this] { return metrics_.Text(); },

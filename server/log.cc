@@ -1,6 +1,7 @@
 // Sets up spdlog: lines on stderr, as text or JSON.
 #include "server/log.h"
 
+#include <grpc/support/log.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
@@ -59,6 +60,7 @@ void SetUpLog(LogLevel level, LogFormat format) {
   }
   logger->set_level(LevelOf(level));
   spdlog::set_default_logger(std::move(logger));
+  gpr_set_log_function([](gpr_log_func_args* said) { spdlog::debug("gRPC: {}", said->message); });
 }
 
 }  // namespace gyre

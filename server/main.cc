@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <signal.h>
 #include <string>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <vector>
 
@@ -46,6 +47,13 @@ int main(int argc, char** argv) {
   // tests.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gyre::SetUpLog(invocation->config.log.level, invocation->config.log.format);
+
+  // A connection is a descriptor, and so is a table of the store.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 
   // Blocked before any thread starts, so that only the loop below sees them.
   sigset_t signals;

@@ -32,6 +32,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
         "Messages refused: garbled, of a foreign cluster or a stranger, or nonsense.",
         [&rpc, &lane] { return rpc.peer_messages_refused.load() + lane.peer_messages_refused.load(); });
   count("gyre_peer_links_broken_total", "Links to peers that broke.", rpc.links_broken);
+  count("gyre_connections_refused_total", "Connections closed at once, at limits.connections.",
+        rpc.connections_refused);
   count("gyre_calls_denied_total", "Calls refused because of the caller's certificate or permissions.",
         rpc.calls_denied);
   gauge("gyre_sessions", "Session streams that are open.",

@@ -19,6 +19,7 @@ struct RpcCounters {
   std::atomic<uint64_t> peer_messages_dropped = 0;  // the link was down or its queue full
   std::atomic<uint64_t> peer_messages_refused = 0;  // garbled, of a foreign cluster or a stranger
   std::atomic<uint64_t> links_broken = 0;
+  std::atomic<uint64_t> connections_refused = 0;  // at the limit
   std::atomic<uint64_t> calls_denied = 0;  // because of the certificate or the permissions of who made them
   HotKeys hot_keys;
 };

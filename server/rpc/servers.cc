@@ -11,58 +11,60 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kQuotaBytes = size_t{512} << 20;
 constexpr int kThreadsMax = 64;
 constexpr int kStreamsPerConnectionMax = 4096;
+constexpr int kHandshakeMs = 10'000;            // for TLS and the first bytes of HTTP/2
+constexpr int kIdleConnectionMs = 10 * 60'000;  // without a call
 // For what clients have under way. Streams of peers never end by themselves.
 constexpr std::chrono::milliseconds kStopPatience{1000};
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(
-    const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-    std::initializer_list<grpc::Service*> services) {
+}  // namespace
+
+absl::Status RpcServers::Listening::Open(const std::string& address, const Options& options,
+                                         RpcCounters& counters,
+                                         std::initializer_list<grpc::Service*> services) {
+  auto listening = Acceptor::Listen(address, options.connections_max, counters.connections_refused);
+  if (!listening.ok()) return listening.status();
+  acceptor = *std::move(listening);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(address, credentials, &port);
+  auto handler = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      options.credentials.MakeForServer());
   for (grpc::Service* service : services) builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   builder.SetMaxSendMessageSize(kMessageBytesMax);
-  builder.SetResourceQuota(grpc::ResourceQuota("gyred").Resize(kQuotaBytes).SetMaxThreads(kThreadsMax));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second process on the port must fail
+  builder.SetResourceQuota(
+      grpc::ResourceQuota("gyred").Resize(options.network_bytes).SetMaxThreads(kThreadsMax));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnectionMax);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // also where a stream waits for long
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);        // peers ping every second
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        "cannot listen on " + address +
-        ": is the port in use, or the address not of this machine? Change it or stop the other "
-        "process");
-  }
-  return server;
+  server = builder.BuildAndStart();
+  if (server == nullptr) return absl::UnavailableError("gRPC cannot serve on " + address);
+  acceptor->Start(std::move(handler));
+  return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServers>> RpcServers::Start(Backend& backend, const Options& options) {
   std::unique_ptr<RpcServers> servers(new RpcServers(backend));
-  auto peer_server = Listen(options.peer_address, options.credentials.MakeForServer(), {&servers->peers_});
-  if (!peer_server.ok()) return peer_server.status();
-  servers->peer_server_ = *std::move(peer_server);
-  auto client_server =
-      Listen(options.client_address, options.credentials.MakeForServer(), {&servers->kv_, &servers->admin_});
-  if (!client_server.ok()) return client_server.status();
-  servers->client_server_ = *std::move(client_server);
+  absl::Status status =
+      servers->peer_port_.Open(options.peer_address, options, backend.counters, {&servers->peers_});
+  if (!status.ok()) return status;
+  status = servers->client_port_.Open(options.client_address, options, backend.counters,
+                                      {&servers->kv_, &servers->admin_});
+  if (!status.ok()) return status;
   servers->parked_ = std::make_unique<ParkedPoller>();
   servers->SetServing(false);
   return servers;
 }
 
 void RpcServers::SetServing(bool serving) {
-  if (auto* health = client_server_->GetHealthCheckService()) health->SetServingStatus(serving);
+  if (auto* health = client_port_.server->GetHealthCheckService()) health->SetServingStatus(serving);
 }
 
 void RpcServers::Stop() {
@@ -71,12 +73,14 @@ void RpcServers::Stop() {
   admin_.EndCalls();
   parked_.reset();
   const auto now = std::chrono::system_clock::now();
-  for (const auto& [server, deadline] :
-       {std::pair(&client_server_, now + kStopPatience), std::pair(&peer_server_, now)}) {
-    if (*server == nullptr) continue;
-    (*server)->Shutdown(deadline);
-    (*server)->Wait();
-    server->reset();
+  for (const auto& [port, deadline] :
+       {std::pair(&client_port_, now + kStopPatience), std::pair(&peer_port_, now)}) {
+    if (port->acceptor != nullptr) port->acceptor->Stop();
+    if (port->server == nullptr) continue;
+    port->server->Shutdown(deadline);
+    port->server->Wait();
+    port->server.reset();
+    port->acceptor.reset();
   }
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
 #include "proto/parked_poller.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/credentials.h"
@@ -21,6 +23,9 @@ class RpcServers {
     std::string client_address;
     std::string peer_address;
     Credentials& credentials;
+    // Of each of the two:
+    size_t connections_max = 0;
+    size_t network_bytes = 0;  // for what has arrived or is about to leave
   };
   // UNAVAILABLE naming the address that cannot be listened on.
   static absl::StatusOr<std::unique_ptr<RpcServers>> Start(Backend& backend, const Options& options);
@@ -35,11 +40,18 @@ class RpcServers {
  private:
   explicit RpcServers(Backend& backend) : kv_(backend), admin_(backend), peers_(backend) {}
 
+  struct Listening {
+    absl::Status Open(const std::string& address, const Options& options, RpcCounters& counters,
+                      std::initializer_list<grpc::Service*> services);
+    std::unique_ptr<grpc::Server> server;
+    std::unique_ptr<Acceptor> acceptor;  // stops before the server
+  };
+
   KvService kv_;
   AdminService admin_;
   PeerService peers_;
-  std::unique_ptr<grpc::Server> client_server_;
-  std::unique_ptr<grpc::Server> peer_server_;
+  Listening client_port_;
+  Listening peer_port_;
   std::unique_ptr<ParkedPoller> parked_;
 };
 

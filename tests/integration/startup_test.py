@@ -82,8 +82,26 @@ class Startup(ClusterTest):
                 taken.bind(("127.0.0.1", getattr(self.node, f"{name}_port")))
                 taken.listen()
                 self.assert_refused(1, [f"127.0.0.1:{getattr(self.node, name + '_port')}", "in use"], self.start())
-        self.write(listen={"client": "192.0.2.1:7400"})
+        self.write(listen={"client": "192.0.2.1:7400"}, security={"allow_insecure": True})
         self.assert_refused(1, ["192.0.2.1:7400"], self.start())
+
+    def test_beyond_loopback_without_tls(self):
+        for name in ("client", "peer"):
+            for address in ("192.0.2.1:7400", "[2001:db8::1]:7400", "host.example:7400"):
+                self.write(listen={name: address})
+                self.assert_refused(2, [self.node.config, f"listen.{name} is {address}", "security.allow_insecure = true",
+                                        "security.certificate"], self.start())
+        self.write(listen={"client": "0.0.0.0:7400", "advertise_client": "host.example:7400"})
+        self.assert_refused(2, ["listen.client is 0.0.0.0:7400", "security.allow_insecure = true"], self.start())
+        self.assertFalse(os.path.exists(self.node.data_dir))
+
+    def test_half_of_tls(self):
+        self.write(security={"ca": "ca.pem", "key": "key.pem"})
+        self.assert_refused(2, ["security.certificate is not"], self.start())
+        self.write(security={"permissions": ["shop carts read", "shop carts reed"]})
+        self.assert_refused(2, ["security.permissions", '"shop carts reed" is no permission'], self.start())
+        self.write(security={"ca": "/absent/ca.pem", "certificate": "/absent/node.pem", "key": "/absent/key.pem"})
+        self.assert_refused(1, ["/absent/ca.pem cannot be read"], self.start())
 
     def test_locked_directory(self):
         running = self.nodes[0]

@@ -96,6 +96,13 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
                                              "value_bytes = \"64 KiB\"\n"
                                              "record_bytes = 200000\n"
                                              "clock_drift_ms = 3000\n"
+                                             "connections = 100\n"
+                                             "network_bytes = \"64MiB\"\n"
+                                             "[security]\n"
+                                             "ca = \"ca.pem\"\n"
+                                             "certificate = \"node.pem\"\n"
+                                             "key = \"key.pem\"\n"
+                                             "permissions = [\"shop carts read+write\", \"* * read\"]\n"
                                              "[log]\n"
                                              "level = \"error\"\n"
                                              "format = \"json\"\n")});
@@ -110,6 +117,14 @@ TEST_F(ConfigTest, AFileSetsEveryKind) {
   EXPECT_EQ(c.storage.durability, Durability::kMemory);
   EXPECT_EQ(c.limits.value_bytes, 65536u);
   EXPECT_EQ(c.limits.record_bytes, 200000u);
+  EXPECT_EQ(c.limits.connections, 100u);
+  EXPECT_EQ(c.limits.network_bytes, size_t{64} << 20);
+  EXPECT_TRUE(c.security.on());
+  EXPECT_EQ(c.security.ca, "ca.pem");
+  EXPECT_EQ(c.security.certificate, "node.pem");
+  EXPECT_EQ(c.security.key, "key.pem");
+  EXPECT_THAT(c.security.permissions, ElementsAre("shop carts read+write", "* * read"));
+  EXPECT_FALSE(c.security.allow_insecure);
   EXPECT_EQ(c.limits.clock_drift, std::chrono::milliseconds(3000));
   EXPECT_EQ(c.log.level, LogLevel::kError);
   EXPECT_EQ(c.log.format, LogFormat::kJson);
@@ -178,7 +193,8 @@ TEST_F(ConfigTest, WhatIsWrongElsewhereIsNamedWithItsPlace) {
 }
 
 TEST_F(ConfigTest, VariablesOfTheCommandLineAndOfKubernetesAreLeftAlone) {
-  EXPECT_EQ(Error({}, {"GYRE_ENDPOINTS=a:1", "GYRE_SERVICE_HOST=10.0.0.1", "GYRE_SERVICE_PORT_CLIENT=7400",
+  EXPECT_EQ(Error({}, {"GYRE_ENDPOINTS=a:1", "GYRE_CA=a", "GYRE_CERT=c", "GYRE_KEY=k",
+                       "GYRE_SERVICE_HOST=10.0.0.1", "GYRE_SERVICE_PORT_CLIENT=7400",
                        "GYRE_PORT=tcp://10.0.0.1:7400", "GYRE_PEERS_PORT_7401_TCP_ADDR=10.0.0.2"}),
             "none");
 }
@@ -192,6 +208,24 @@ TEST_F(ConfigTest, SettingsMustFitTogether) {
             "flag --listen.advertise_peer: listen.advertise_peer must be set to an address that others "
             "reach, because "
             "[::]:7401 is none");
+  EXPECT_EQ(
+      Error({"--listen.peer=10.0.0.1:7401"}),
+      "flag --listen.peer: listen.peer is 10.0.0.1:7401, which other machines reach, and without TLS all "
+      "of them may read and write everything: set security.ca, security.certificate and security.key, or "
+      "security.allow_insecure = true");
+  EXPECT_EQ(Error({"--listen.peer=10.0.0.1:7401", "--security.allow_insecure=true"}), "none");
+  EXPECT_EQ(Error({"--listen.peer=10.0.0.1:7401", "--security.ca=a", "--security.certificate=c",
+                   "--security.key=k"}),
+            "none");
+  EXPECT_EQ(Error({"--listen.client=[::1]:7400", "--listen.peer=localhost:7401"}), "none");
+  EXPECT_EQ(Error({"--security.key=k"}),
+            "flag --security.key: security.key is set and security.ca is not: TLS needs security.ca, "
+            "security.certificate and security.key");
+  EXPECT_EQ(Error({"--security.permissions=a b read,a b reed"}),
+            "flag --security.permissions: security.permissions: \"a b reed\" is no permission: write CLIENT "
+            "KEYSPACE VERBS, the verbs read, write, delete and scan joined by +");
+  EXPECT_EQ(FileError("[security]\npermissions = [\"a b read\", \"a b, read\"]\n"),
+            "g.toml:2: security.permissions is written as a list of quoted texts");
   EXPECT_EQ(Error({"--listen.peer=127.0.0.1:7400"}),
             "flag --listen.peer: listen.peer must differ from listen.client: both are 127.0.0.1:7400");
   EXPECT_EQ(Error({"--limits.value_bytes=4MiB"}),
