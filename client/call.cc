@@ -104,7 +104,10 @@ void Call::Later(NextStep next) {
 void Call::End(absl::Status status) {
   assert(!status.ok());
   std::string asked;
-  for (const PeerId peer : asked_) asked += (asked.empty() ? "" : ",") + connection_->AddressOf(peer);
+  for (const PeerId peer : asked_) {
+    if (!asked.empty()) asked += ',';
+    asked += connection_->AddressOf(peer);
+  }
   if (!asked.empty()) status.SetPayload(kAskedPayload, absl::Cord(asked));
   Finish(std::move(status));
 }
