@@ -4,12 +4,12 @@ set(gyre_files ${PROJECT_SOURCE_DIR}/deploy)
 # Manual pages and completion scripts, which the programs know best.
 set(made ${PROJECT_BINARY_DIR}/made)
 file(MAKE_DIRECTORY ${made})
-add_custom_command(OUTPUT ${made}/gyre.1 COMMAND gyre __man >${made}/gyre.1 VERBATIM)
-add_custom_command(OUTPUT ${made}/gyred.8 COMMAND ${gyre_files}/man/gyred-page $<TARGET_FILE:gyred> >${made}/gyred.8
+add_custom_command(OUTPUT ${made}/gyre.1 COMMAND gyre __man > ${made}/gyre.1 VERBATIM)
+add_custom_command(OUTPUT ${made}/gyred.8 COMMAND ${gyre_files}/man/gyred-page $<TARGET_FILE:gyred> > ${made}/gyred.8
                    DEPENDS gyred ${gyre_files}/man/gyred-page VERBATIM)
 set(all_made ${made}/gyre.1 ${made}/gyred.8)
 foreach(shell bash zsh fish)
-  add_custom_command(OUTPUT ${made}/completion.${shell} COMMAND gyre completion ${shell} >${made}/completion.${shell} VERBATIM)
+  add_custom_command(OUTPUT ${made}/completion.${shell} COMMAND gyre completion ${shell} > ${made}/completion.${shell} VERBATIM)
   list(APPEND all_made ${made}/completion.${shell})
 endforeach()
 add_custom_target(gyre_pages ALL DEPENDS ${all_made})
@@ -23,7 +23,7 @@ install(FILES ${gyre_files}/systemd/gyred.service ${gyre_files}/systemd/gyred@.s
 install(FILES ${gyre_files}/systemd/gyre.conf DESTINATION lib/sysusers.d COMPONENT server)
 install(FILES ${gyre_files}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre/prometheus COMPONENT server)
 install(FILES ${gyre_files}/grafana/gyre.json DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre/grafana COMPONENT server)
-install(PROGRAMS ${gyre_files}/rolling-restart DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre COMPONENT cli)
+install(PROGRAMS ${gyre_files}/rolling-restart ${gyre_files}/certs DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre COMPONENT cli)
 
 # What is installed was built before: packing must not build tests.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
@@ -57,6 +57,7 @@ gyre_debian(server gyre-server "the server gyred, one node\n Gyre keeps each key
 gyre_debian(cli gyre-cli "the command line\n The program gyre reads and writes keys, and shows and changes the cluster.")
 gyre_debian(library libgyre${GYRE_SOVERSION} "shared library of the C++ client\n Programs that use a Gyre cluster need it.")
 gyre_debian(dev libgyre-dev "C++ client, for development\n Headers, CMake package and pkg-config file of the client library.")
+set(CPACK_DEBIAN_CLI_PACKAGE_RECOMMENDS openssl)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libgyre${GYRE_SOVERSION} (= ${PROJECT_VERSION}-1), libabsl-dev")

@@ -20,7 +20,7 @@ add_library(gyre_sdk SHARED ${PROJECT_BINARY_DIR}/sdk.cc)
 add_library(gyre::client ALIAS gyre_sdk)
 target_link_libraries(gyre_sdk PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,gyre_client> INTERFACE absl::status absl::statusor)
 # What only the library itself needs stays inside it, and whatever it links is found when it is linked.
-target_link_options(gyre_sdk PRIVATE LINKER:--exclude-libs,libgyre_proto.a:libgyre_ring.a LINKER:-z,defs LINKER:--as-needed)
+target_link_options(gyre_sdk PRIVATE LINKER:--exclude-libs,libgyre_proto.a:libgyre_ring.a:libgyre_tls.a LINKER:-z,defs LINKER:--as-needed)
 target_include_directories(gyre_sdk INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/installed/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(gyre_sdk INTERFACE cxx_std_20)
