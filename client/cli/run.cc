@@ -21,7 +21,7 @@ constexpr char kFooter[] =
     "5 unavailable and certainly without effect, 6 outcome unknown, 7 TLS, authentication, permission.\n"
     "Environment: GYRE_ENDPOINTS, GYRE_KEYSPACE, GYRE_OUTPUT, GYRE_TIMEOUT, GYRE_CA, GYRE_CERT, GYRE_KEY. A "
     "flag is\nstronger.";
-constexpr std::chrono::milliseconds kCompletionTimeout{500};  // a person waits for it
+constexpr std::chrono::milliseconds kCompletionTimeout{2000};  // a person waits for it
 
 struct Global {
   CLI::Option* option;
