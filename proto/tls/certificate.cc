@@ -107,9 +107,13 @@ absl::StatusOr<int64_t> Verify(const CertificateFiles& files, const Chain& chain
   X509_STORE_CTX_init(context.get(), store.get(), chain.own.front().get(), intermediates.get());
   X509_STORE_CTX_set_purpose(context.get(), purpose);
   if (X509_verify_cert(context.get()) != 1) {
+    const int error = X509_STORE_CTX_get_error(context.get());
+    const bool of_use = error == X509_V_ERR_INVALID_PURPOSE;
     return Wrong("the certificate " + files.certificate + " is not valid by " + files.ca + ": " +
-                 X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())) +
-                 (purpose == X509_PURPOSE_SSL_SERVER ? " (as a server's)" : " (as a client's)"));
+                 X509_verify_cert_error_string(error) +
+                 (!of_use                              ? ""
+                  : purpose == X509_PURPOSE_SSL_SERVER ? " (as a server's)"
+                                                       : " (as a client's)"));
   }
   int64_t expires = std::numeric_limits<int64_t>::max();
   const STACK_OF(X509)* const verified = X509_STORE_CTX_get0_chain(context.get());

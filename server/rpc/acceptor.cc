@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/lane/thread_name.h"
+
 namespace gyre {
 namespace {
 
@@ -94,6 +96,7 @@ void Acceptor::Stop() {
 }
 
 void Acceptor::Run() {
+  NameThisThread("accept");
   std::vector<pollfd> waiting = {{.fd = wake_, .events = POLLIN, .revents = 0}};
   for (const int fd : listeners_) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   while (poll(waiting.data(), waiting.size(), -1) >= 0 || errno == EINTR) {

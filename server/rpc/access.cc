@@ -3,9 +3,12 @@
 
 #include <array>
 #include <grpc/grpc_security_constants.h>
+#include <spdlog/spdlog.h>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "server/rpc/status.h"
 
 namespace gyre {
 namespace {
@@ -54,12 +57,14 @@ bool Access::Answers(const grpc::ClientContext& context, NodeId node) const {
   return permissions_ == nullptr || SpeaksFor(*context.auth_context(), node).ok();
 }
 
-std::string Access::NameOf(const grpc::ServerContextBase& context) const {
+void Access::LogChange(const grpc::ServerContextBase& context,
+                       const google::protobuf::Message& request) const {
+  std::string who = context.peer();
   if (permissions_ != nullptr) {
     const absl::StatusOr<Principal> principal = Identify(*context.auth_context());
-    if (principal.ok()) return ToString(*principal);
+    if (principal.ok()) who = ToString(*principal) + " at " + who;
   }
-  return context.peer();
+  spdlog::info("{}: {} {}", who, request.GetDescriptor()->name(), BoundedMessage(request.ShortDebugString()));
 }
 
 absl::Status CheckRights(const Rights* rights, const Call& call) {

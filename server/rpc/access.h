@@ -2,8 +2,8 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
-#include <optional>
 #include <string>
 
 #include "server/core/call.h"
@@ -26,8 +26,9 @@ class Access {
   // The same of who answers a call of our own.
   bool Answers(const grpc::ClientContext& context, NodeId node) const;
 
-  // "admin alice", or the address where nobody proves who it is.
-  std::string NameOf(const grpc::ServerContextBase& context) const;
+  // Logs a call that changes the cluster: who ("admin alice", or the address where nobody proves who it is),
+  // and what.
+  void LogChange(const grpc::ServerContextBase& context, const google::protobuf::Message& request) const;
 
  private:
   const Permissions* permissions_;

@@ -131,6 +131,7 @@ grpc::ServerUnaryReactor* AdminService::Change(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* AdminService::CreateKeyspace(grpc::CallbackServerContext* context,
                                                        const v1::CreateKeyspaceRequest* request,
                                                        v1::KeyspaceReply* reply) {
+  backend_.access.LogChange(*context, *request);
   absl::StatusOr<KeyspaceSpec> keyspace = ToKeyspace(request->keyspace());
   if (!keyspace.ok()) return Finished(context, keyspace.status());
   std::string name = keyspace->name;
@@ -140,6 +141,7 @@ grpc::ServerUnaryReactor* AdminService::CreateKeyspace(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext* context,
                                                     const v1::SetKeyspaceRequest* request,
                                                     v1::KeyspaceReply* reply) {
+  backend_.access.LogChange(*context, *request);
   LayoutChange::Set set = {.name = request->name()};
   absl::StatusOr<std::optional<ReplicaCount>> r = ToReplicaCount("r", request->has_r(), request->r());
   if (!r.ok()) return Finished(context, r.status());
@@ -155,6 +157,7 @@ grpc::ServerUnaryReactor* AdminService::SetKeyspace(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* AdminService::DropKeyspace(grpc::CallbackServerContext* context,
                                                      const v1::DropKeyspaceRequest* request,
                                                      v1::KeyspaceReply* reply) {
+  backend_.access.LogChange(*context, *request);
   return Change(context, LayoutChange::Drop{request->name()}, request->name(), reply);
 }
 

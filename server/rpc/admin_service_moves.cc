@@ -145,6 +145,7 @@ grpc::ServerUnaryReactor* AdminService::Plan(grpc::CallbackServerContext* contex
 // What is asked for once more after it was made is answered as it was then: an answer may have been lost.
 grpc::ServerUnaryReactor* AdminService::Apply(grpc::CallbackServerContext* context,
                                               const v1::ApplyRequest* request, v1::ApplyReply* reply) {
+  backend_.access.LogChange(*context, *request);
   const Layouts layouts = backend_.state.layouts();
   if (layouts.view == nullptr) return Finished(context, NotFormed());
   const Layout& layout = layouts.view->layout;
@@ -193,7 +194,9 @@ grpc::ServerUnaryReactor* AdminService::Apply(grpc::CallbackServerContext* conte
 
 // Newcomers that are down are not waited for: the others hold all that was written.
 grpc::ServerUnaryReactor* AdminService::AbortMove(grpc::CallbackServerContext* context,
-                                                  const v1::AbortMoveRequest*, v1::ApplyReply* reply) {
+                                                  const v1::AbortMoveRequest* request,
+                                                  v1::ApplyReply* reply) {
+  backend_.access.LogChange(*context, *request);
   const Layouts layouts = backend_.state.layouts();
   if (layouts.view == nullptr) return Finished(context, NotFormed());
   LayoutChange::Abort abort;
@@ -236,6 +239,7 @@ grpc::ServerUnaryReactor* AdminService::Moves(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* AdminService::ControlMoves(grpc::CallbackServerContext* context,
                                                      const v1::ControlMovesRequest* request,
                                                      v1::ControlMovesReply* reply) {
+  backend_.access.LogChange(*context, *request);
   if (request->has_bytes_per_second() && request->bytes_per_second() == 0) {
     return Finished(context, absl::InvalidArgumentError(
                                  "a rate of 0 bytes per second moves nothing: use gyre cluster moves pause"));

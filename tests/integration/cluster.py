@@ -128,7 +128,9 @@ def run(arguments, stdin=b"", seconds=30.0, environment=ENVIRONMENT):
 def open_channel(target, credentials=None):
     if credentials is None:
         return grpc.insecure_channel(target, _CHANNEL_OPTIONS)
-    return grpc.secure_channel(target, credentials, _CHANNEL_OPTIONS)
+    # gRPC bounds an attempt to connect by this, too, and a handshake takes its time on a busy machine.
+    patient = [("grpc.min_reconnect_backoff_ms", 5000)]
+    return grpc.secure_channel(target, credentials, [o for o in _CHANNEL_OPTIONS if o[0] != patient[0][0]] + patient)
 
 
 class Node:

@@ -136,6 +136,7 @@ class EveryCall(SecureTest):
         self.assert_status(grpc.StatusCode.NOT_FOUND, "", self.node.admin.DropKeyspace,
                            admin_pb2.DropKeyspaceRequest(name="not-there"), timeout=CALL_SECONDS)
         self.assertIn("admin root calls /gyre.v1.Admin/DropKeyspace", self.node.log())
+        self.assertRegex(self.node.log(), r'admin root at ipv4:127\.0\.0\.1:\d+: DropKeyspaceRequest name: "not-there"')
 
 
 class WhoMayWhat(SecureTest):
