@@ -136,11 +136,13 @@ void Coordinator::OnTimer(const Turn& turn, OpId id) {
     return;
   }
   if (auto* scan = Find<ScanOp>(id); scan != nullptr && turn.now.steady < scan->deadline) {
-    return BeginAnew(turn, id);
+    if (scan->behind) return BeginAnew(turn, id);
+    return scan->merge.AskNext(turn, id);
   }
   if (auto* write = Find<WriteOp>(id)) {
     if (turn.now.steady < write->deadline) {
-      if (write->behind) BeginAnew(turn, id);
+      if (write->behind) return BeginAnew(turn, id);
+      if (write->gather) write->gather->AskNext(turn, id);
       return;
     }
     if (!write->replied) Fail(turn, write->origin, WriteTimedOut(write->quorum));

@@ -12,6 +12,7 @@ namespace gyre {
 namespace {
 
 constexpr uint64_t kLastToken = std::numeric_limits<uint64_t>::max();
+constexpr Micros kPageLate = Millis(100);  // of a scan: so late is one of which the disk or the node is ill
 
 std::vector<ReadValue> ValuesOf(const Record& record, uint64_t now_ms, bool keys_only) {
   std::vector<ReadValue> values;
@@ -168,6 +169,7 @@ void Coordinator::BeginScan(const Turn& turn, Origin origin, ScanCall call, Micr
                           .last_range = last,
                           .merge = ScanMerge(replicas, *need, std::move(page))},
                    deadline);
+  AlarmAt(turn.now.steady + kPageLate, id);
   op.merge.Start(turn, id);
   SettleScan(turn, id, op);
 }

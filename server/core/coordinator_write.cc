@@ -171,6 +171,7 @@ void Coordinator::Resume(const Turn& turn, OpId id) {
     const ReplicaSet readers = ReadersOf(turn, *op->keyspace, TokenOf(op->call.key), op->call.strict);
     op->gather.emplace(readers, readers.size() / 2 + 1, op->row_key);
     op->gather->Start(turn, id);
+    AlarmAt(turn.now.steady + fetch_latency_.p95(), id);
     return SettleGather(turn, id, *op);
   }
   if (unproven && op->context->seen.Max() > far_ahead) {

@@ -13,6 +13,8 @@ auto ScanMerge::Ask(const Turn& turn, OpId op) const {
 
 void ScanMerge::Start(const Turn& turn, OpId op) { fanout_.Start(turn, Ask(turn, op)); }
 
+void ScanMerge::AskNext(const Turn& turn, OpId op) { fanout_.AskNext(turn, Ask(turn, op)); }
+
 Verdict ScanMerge::Lost(const Turn& turn, OpId op, NodeId node) {
   return fanout_.Lost(turn, node, Ask(turn, op));
 }

@@ -10,8 +10,8 @@
 
 namespace gyre {
 
-// A value of a coordinator's operation. Complete up to where the slowest of the replicas that answered got: a
-// page never skips a row that a quorum knows.
+// A value of a coordinator's operation, which calls AskNext when an answer is late. Complete up to where the
+// slowest of the replicas that answered got: a page never skips a row that a quorum knows.
 class ScanMerge {
  public:
   ScanMerge() = default;
@@ -20,6 +20,7 @@ class ScanMerge {
       : fanout_(replicas, need), page_(std::move(page)) {}
 
   void Start(const Turn& turn, OpId op);
+  void AskNext(const Turn& turn, OpId op);
   Verdict Answer(const Turn& turn, OpId op, NodeId from, peer::FetchPageReply reply);
   Verdict Lost(const Turn& turn, OpId op, NodeId node);
   const Fanout& fanout() const { return fanout_; }

@@ -112,7 +112,7 @@ class FiveNodes(HandoffTest):
             self.assertIn(error.code(), (UNAVAILABLE, grpc.StatusCode.UNKNOWN))
             return None
 
-    def test_an_empty_fallback_does_not_count(self):
+    def test_F67_an_empty_fallback_does_not_count(self):
         primaries, _ = self.holders("old")
         self.nodes[0].put(b"old", b"value", w=ALL)
         primaries[0].kill()
@@ -147,7 +147,7 @@ class FiveNodes(HandoffTest):
         wait_until("all replicas have it",
                    lambda: all(node.values(b"orphan", r=ONE) == [b"two"] for node in primaries), seconds=30)
 
-    def test_a_strict_keyspace_counts_replicas_only(self):
+    def test_F65_a_strict_keyspace_counts_replicas_only(self):
         def change(*flags):
             result = self.cluster.cli("-o", "json", "keyspace", *flags)
             self.assert_exit(0, result)

@@ -51,7 +51,7 @@ class LimitsOfCalls(ClusterTest):
             for word in [words] if isinstance(words, str) else words:
                 self.assertIn(word, message)
 
-    def test_key_sizes(self):
+    def test_F75_key_sizes(self):
         for call, make in (("put", kv_pb2.PutRequest), ("get", kv_pb2.GetRequest), ("delete", kv_pb2.DeleteRequest)):
             self.refuse(call, "key", make(key=b""))
             self.refuse(call, ["key", "4097"], make(key=b"k" * (KEY_BYTES + 1)))
@@ -65,7 +65,7 @@ class LimitsOfCalls(ClusterTest):
             self.nodes[1].delete(key, w=ALL)
             self.assertEqual(self.nodes[0].values(key), [])
 
-    def test_value_sizes(self):
+    def test_F75_value_sizes(self):
         for size in (0, 1, VALUE_BYTES - 1, VALUE_BYTES):
             value = b"\x00\xff" * (size // 2) + b"\n" * (size % 2)
             for coordinator in self.nodes:

@@ -65,7 +65,7 @@ class Quorum(ClusterTest):
         self.assertLess(result.seconds, TIMEOUT + 1, result)
         return result
 
-    def test_two_of_three_killed(self):
+    def test_F70_two_of_three_killed(self):
         self.nodes[1].kill()
         self.nodes[2].kill()
         node = self.nodes[0]
@@ -99,7 +99,7 @@ class Quorum(ClusterTest):
             self.assertEqual(self.timed_cli("get", "key").stdout, b"after")
         self.assert_exit(5, self.timed_cli("put", "key", "lost", "-w", "all"))
 
-    def test_two_of_three_paused(self):
+    def test_F70_two_of_three_paused(self):
         self.pause(self.nodes[1], self.nodes[2])
         node = self.nodes[0]
         with self.within(TIMEOUT + 1, "a put ends by its deadline"):
@@ -123,7 +123,7 @@ class Quorum(ClusterTest):
         self.assert_exit((5, 6), self.timed_cli("get", "key"))
         self.assert_exit(6, self.timed_cli("put", "key", "perhaps"))
 
-    def test_coordinator_killed_under_load(self):
+    def test_F71_coordinator_killed_under_load(self):
         victim = self.nodes[0]
         late = []
         outcomes = []
@@ -156,7 +156,7 @@ class Quorum(ClusterTest):
         self.assertLessEqual(set(outcomes), {None, UNAVAILABLE, UNKNOWN, DEADLINE})
         self.assertEqual(set(outcomes[:400]), {None})
 
-    def test_forwarding_target_killed_under_load(self):
+    def test_F77_forwarding_target_killed_under_load(self):
         """With n=1 most calls go on to the one node that has the key; when it dies, each is still answered."""
         self.cluster.create_keyspace("single", n=1)
         self.addCleanup(self.cluster.drop_keyspace, "single")
