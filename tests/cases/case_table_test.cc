@@ -21,7 +21,7 @@ const std::map<char, std::set<int>> kCases = {
     {'D', {35, 36, 39, 41, 42, 43, 44}},
     {'E', {45, 46, 48, 50, 52, 53, 54, 55, 56, 57, 58, 59, 61, 63, 64}},
     {'F', {65, 67, 70, 71, 73, 75, 76, 77}},
-    {'G', {79, 81, 84, 90}},
+    {'G', {79, 81, 84, 86, 87, 90, 91}},
 };
 
 const fs::path kTests = fs::path(GYRE_SOURCE_DIR) / "tests";
@@ -79,7 +79,8 @@ TEST(CaseTable, HasEachCaseOnceAndItsTestsExist) {
   const std::set<std::string> all = AllTests();
   EXPECT_GT(all.size(), 100u);
   for (const auto& [number, row] : table) {
-    EXPECT_EQ(row.tests.empty(), row.open) << "case " << number << " has tests or says why not";
+    EXPECT_EQ(row.tests.empty() && row.scripts.empty(), row.open)
+        << "case " << number << " has tests or says why not";
     for (const std::string& test : row.tests)
       EXPECT_TRUE(all.contains(test)) << "case " << number << " names " << test << ", which is nowhere";
     for (const std::string& script : row.scripts)
