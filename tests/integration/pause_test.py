@@ -29,7 +29,8 @@ class PauseTest(ClusterTest):
     def layout(self):
         return {(node.topology().layout_epoch, node.topology().layout_digest) for node in self.nodes}
 
-    def test_E63_a_paused_node_is_gone_around_and_accuses_nobody(self):
+    def test_a_paused_node_is_gone_around_and_accuses_nobody(self):
+        """Case E63. Not the first test: who is paused before its first round of gossip cannot say for how long that was."""
         first, second, paused = self.nodes
         layout = self.layout()
         dropped = paused.metric("gyre_hints_refused_total")
