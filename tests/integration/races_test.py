@@ -102,7 +102,7 @@ class Races(ClusterTest):
 
     def test_plans_on_both_sides_of_a_partition(self):
         hosts = network.Network(5)
-        cluster = self.enterContext(Cluster(5, network=hosts))
+        cluster = self.enterContext(Cluster(5, {"security": {"allow_insecure": True}}, network=hosts))
         left, right = cluster.nodes[:3], cluster.nodes[3:]
         acked = self.put_some(cluster.nodes, b"before")
         self.assertEqual(len(acked), 200)
