@@ -125,7 +125,8 @@ def run(arguments, stdin=b"", seconds=30.0, environment=ENVIRONMENT):
     return Result(process.returncode, stdout, stderr, time.monotonic() - begun)
 
 
-def open_channel(target, credentials=None):
+def open_channel(port, credentials=None, host="127.0.0.1"):
+    target = f"{host}:{port}"
     if credentials is None:
         return grpc.insecure_channel(target, _CHANNEL_OPTIONS)
     # gRPC bounds an attempt to connect by this, too, and a handshake takes its time on a busy machine.
@@ -267,7 +268,7 @@ class Node:
 
     def channel(self, port):
         if port not in self._channels:
-            self._channels[port] = open_channel(f"{self.host}:{port}", self.credentials)
+            self._channels[port] = open_channel(port, self.credentials, self.host)
         return self._channels[port]
 
     @property
