@@ -252,7 +252,7 @@ struct MovesControl {
   std::optional<uint64_t> bytes_per_second;
 };
 
-class NodeBackup;  // client/admin_backup.h
+class NodeBackup;  // client/admin_backup.h, which is not installed
 
 /// Asks one node of the cluster after the other, until one answers.
 ///
@@ -308,8 +308,8 @@ class GYRE_EXPORT AdminClient {
   absl::StatusOr<Verification> NodeVerify();
   /// The numbers that /metrics shows.
   absl::StatusOr<NodeCounters> NodeStats();
-  // All that the node has on disk at this moment, in chunks of so many rows on average (a power of two, 16 to
-  // 16,384). Not bound by the timeout.
+  /// All that the node has on disk at this moment, in chunks of so many rows on average (a power of two, 16
+  /// to 16,384). Not bound by the timeout.
   absl::StatusOr<std::unique_ptr<NodeBackup>> Backup(uint32_t chunk_rows);
 
  private:

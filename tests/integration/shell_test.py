@@ -133,7 +133,8 @@ class Completion(ClusterTest):
         self.need("zsh")
         shell = Terminal(["zsh", "-f", "-i"], self.environment)
         self.addCleanup(shell.close)
-        shell.type("PS1='ready> '; autoload -U compinit && compinit -u -D; source <(gyre completion zsh)\n")
+        # The words of the prompt stand in no line that is echoed.
+        shell.type("PS1='rea''dy> '; autoload -U compinit && compinit -u -D; source <(gyre completion zsh)\n")
         shell.until("zsh)")
         shell.until("ready> ")
         shell.type("gyre cluster can\t")
