@@ -26,7 +26,7 @@ class Terminal:
     def type(self, text):
         os.write(self.main, text.encode())
 
-    def until(self, words, seconds=20):
+    def until(self, words, seconds=60):
         """Reads until `words` were shown, and no further."""
         deadline = time.monotonic() + seconds
         while words.encode() not in self.unread:

@@ -34,7 +34,7 @@ class Zones(ClusterTest):
                 wait_until("something is written", lambda: len(load.acked) > 200)
                 self.cluster.kill_all(dead)
                 count = len(load.acked)
-                wait_until("more is written", lambda: len(load.acked) > count + 2000)
+                wait_until("more is written", lambda: len(load.acked) > count + 500)
             self.assertEqual(load.wrong, [])
             self.assertEqual(load.refused, 0, load.last_refusal)
             # Only what a node that died was coordinating at that moment, for each of the two writers.
