@@ -38,10 +38,11 @@ StableCut::StableCut(const CutMarks& marks, uint64_t drift_ms, OpId first_op, Re
 }
 
 void StableCut::Tick(const Turn& turn, const Parts& parts) {
-  if (turn.now.steady < next_at_) return;
+  const bool filling = parts.replica.filling() || parts.replica.gaining();
+  const bool filled = self_.filling && !filling;
+  if (turn.now.steady < next_at_ && !filled) return;
   next_at_ = turn.now.steady + kEvery;
   if (turn.view() == nullptr) return;
-  const bool filling = parts.replica.filling() || parts.replica.gaining();
   self_.filling = filling;
   self_.confirmed = marks_.confirmed;
   self_.cut = filling ? 0 : marks_.cut;
@@ -57,8 +58,11 @@ void StableCut::Tick(const Turn& turn, const Parts& parts) {
   }
   parts.exchange.Confirmed(Least(turn, &peer::CutState::confirmed));
   const uint64_t exchanged = Least(turn, &peer::CutState::exchanged);
-  if (!filling && exchanged > sent_.cut) {
-    sent_.cut = exchanged;
+  // What one replica holds all of its range have exchanged for: a newcomer has what the one before it had,
+  // and takes its cut with it. Else what it gives on later would pass for older than what the others let go.
+  const uint64_t reached = filling ? 0 : std::max(exchanged, CutOfFull(turn));
+  if (reached > sent_.cut) {
+    sent_.cut = reached;
     Persist(turn);
   }
   HearCuts(turn, parts.replica);

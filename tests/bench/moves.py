@@ -26,6 +26,18 @@ def import_keys(cluster, keys):
         raise AssertionError(f"import: {result}")
 
 
+def wait_in_place(nodes, keys):
+    """Until each of the keys is on exactly three nodes; what is not given to a node any more leaves it later. Seconds."""
+    begun = time.monotonic()
+    left = list(keys)
+
+    def in_place():
+        left[:] = [key for key in left if holders(nodes, key) != 3]
+        return not left
+    wait_until("each key is on exactly three nodes", in_place, LONG_SECONDS)
+    return time.monotonic() - begun
+
+
 def status(cluster):
     return json.loads(cluster.cli("-o", "json", "cluster", "status").stdout)
 
@@ -76,9 +88,10 @@ def rounds(options):
         wait_converged(cluster, seconds=LONG_SECONDS)
         for key in load.acked:
             load.check(members[0], key)
-        misplaced = sum(1 for key in load.acked[::options.sample] if holders(members, key) != 3)
-        print(f"at the end: {len(load.wrong)} keys wrong or not readable, {misplaced} of"
-              f" {len(load.acked[::options.sample])} looked at on the disks are not on exactly 3 nodes")
+        sample = load.acked[::options.sample]
+        seconds = wait_in_place(members, sample)
+        print(f"at the end: {len(load.wrong)} keys wrong or not readable; {len(sample)} looked at on the disks are on"
+              f" exactly 3 nodes, after {seconds:.1f} s")
         for line in load.wrong[:10]:
             print(line)
 
@@ -131,13 +144,14 @@ def crashes(options):
         nodes = {node["id"]: node for node in status(cluster)["nodes"]}
         sample = [b"key-%09d" % number for number in range(0, options.keys, max(1, options.keys // 500))]
         if options.abort:
-            held = sum(holders([spare], key) for key in sample)
-            print(f"of {len(sample)} keys, {held} are still on the node that was to be added;"
-                  f" {sum(holders(givers, key) == 3 for key in sample)} are on the three others")
+            seconds = wait_in_place(cluster.nodes, sample)
+            print(f"after {seconds:.1f} s {len(sample)} keys that were looked at are on exactly 3 nodes,"
+                  f" {sum(holders([spare], key) for key in sample)} of them on the node that was to be added")
         else:
             rows = nodes[id_of(spare)]["keys"]
-            print(f"it holds {rows} keys: {keys / rows - 1:.2%} were fetched again;"
-                  f" of {len(sample)} keys, {sum(holders(cluster.nodes, key) == 3 for key in sample)} are on exactly 3 nodes")
+            print(f"it holds {rows} keys: {keys / rows - 1:.2%} were fetched again", flush=True)
+            seconds = wait_in_place(cluster.nodes, sample)
+            print(f"{len(sample)} keys that were looked at are on exactly 3 nodes, after {seconds:.1f} s more")
 
 
 def main():
