@@ -60,7 +60,10 @@ void StableCut::Tick(const Turn& turn, const Parts& parts) {
   const uint64_t exchanged = Least(turn, &peer::CutState::exchanged);
   // What one replica holds all of its range have exchanged for: a newcomer has what the one before it had,
   // and takes its cut with it. Else what it gives on later would pass for older than what the others let go.
-  const uint64_t reached = filling ? 0 : std::max(exchanged, CutOfFull(turn));
+  // One that is ahead of this node's clock is none (HearCuts).
+  const uint64_t full = filling ? 0 : CutOfFull(turn);
+  const bool past = full <= CounterOfMillis(turn.now.wall_ms + drift_ms_);
+  const uint64_t reached = filling ? 0 : std::max(exchanged, past ? full : 0);
   if (reached > sent_.cut) {
     sent_.cut = reached;
     Persist(turn);
