@@ -99,6 +99,8 @@ class BackupTest(ClusterTest):
         found = {}
         for folder, _, names in os.walk(os.path.join(path or self.path, "chunks")):
             for name in names:
+                if name.endswith(".part"):
+                    continue  # under way: it has its name when it is whole
                 about = os.stat(os.path.join(folder, name))
                 found[name] = (about.st_ino, about.st_size)
         return found
