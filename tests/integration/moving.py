@@ -50,7 +50,13 @@ def change(cluster, *arguments, nodes=None, seconds=240, flags=("--wait",)):
     """Plans and applies at once; a base that was changed meanwhile is planned for again. Returns the plan."""
     deadline = time.monotonic() + seconds
     while True:
-        made, path = plan(cluster, *arguments, nodes=nodes)
+        try:
+            made, path = plan(cluster, *arguments, nodes=nodes)
+        except AssertionError as error:  # the change before is just being finished
+            if "try again" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+            continue
         result = cluster.cli("-o", "json", "cluster", "apply", path, *flags, nodes=nodes, seconds=seconds)
         if result.code == 0:
             return made
