@@ -16,6 +16,7 @@ _INSIDE = "TEST_INSIDE_NAMESPACE"  # how the test knows that it was started agai
 def enter():
     """Starts this test again in namespaces of its own, or skips it where that cannot be. Call first, before any thread."""
     if _INSIDE in os.environ:
+        _do("ip", "link", "set", "lo", "up")
         return
     for tool in ("unshare", "nsenter", "ip", "nft"):
         if not shutil.which(tool):
@@ -36,7 +37,6 @@ class Network:
 
     def __init__(self, hosts):
         _do("mount", "-t", "tmpfs", "tmpfs", "/run/netns") if os.path.isdir("/run/netns") else self._make_directory()
-        _do("ip", "link", "set", "lo", "up")
         _do("ip", "link", "add", "bridge", "type", "bridge")
         _do("ip", "address", "add", "10.77.0.254/24", "dev", "bridge")
         _do("ip", "link", "set", "bridge", "up")
