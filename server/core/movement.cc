@@ -91,7 +91,7 @@ void Movement::Committed(const Turn& turn, bool ok) {
     Gain();
   }
   if (std::exchange(synced_on_its_way_, false)) {
-    synced_ = just_synced_ = true;
+    synced_ = true;
     Gain();
   }
 }

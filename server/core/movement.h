@@ -52,8 +52,6 @@ class Movement {
   bool ready() const { return ready_; }
   // All is here that the layouts give this node, durably.
   bool synced() const { return synced_; }
-  // True once after it became so.
-  bool TakeSynced() { return std::exchange(just_synced_, false); }
 
   const std::vector<MoveTask>& tasks() const { return tasks_; }
   const MoveControl& control() const { return state_.control; }
@@ -102,7 +100,6 @@ class Movement {
   bool ready_on_its_way_ = false;
   bool synced_ = false;
   bool synced_on_its_way_ = false;
-  bool just_synced_ = false;
   bool can_fetch_ = false;  // enough members have acked
 
   OpId asked_op_ = 0;  // of the page that was asked for; 0: none

@@ -62,6 +62,7 @@ void Node::Step(Now now, Input input, Outbox& out) {
                    up_.insert(peer.node);
                    exchange_.Wake(turn);  // it may have missed something
                    handoff_.PeerUp(turn, peer.node);
+                   stable_cut_.PeerUp(turn, peer.node);
                  },
                  [&](PeerDown& peer) {
                    if (peer.node == config_.self || up_.erase(peer.node) == 0) return;
@@ -100,10 +101,6 @@ void Node::NoticeMoved(const Turn& turn) {
     } else {
       movement_.ErrandEnded(turn, end.id, end.ok);
     }
-  }
-  // Who was no member before holds the cut of those that it fetched from.
-  if (movement_.TakeSynced() && turn.layouts.moving() && turn.layouts.other->ring.IndexOf(turn.self) < 0) {
-    stable_cut_.Filled(turn, replica_);
   }
 }
 

@@ -39,7 +39,7 @@ StableCut::StableCut(const CutMarks& marks, uint64_t drift_ms, OpId first_op, Re
 
 void StableCut::Tick(const Turn& turn, const Parts& parts) {
   const bool filling = parts.replica.filling() || parts.replica.gaining();
-  const bool filled = self_.filling && !filling;
+  const bool filled = std::exchange(was_filling_, filling) && !filling;
   if (turn.now.steady < next_at_ && !filled) return;
   next_at_ = turn.now.steady + kEvery;
   if (turn.view() == nullptr) return;
@@ -117,6 +117,12 @@ void StableCut::Receive(const Turn& turn, NodeId from, uint64_t fence, OpId op, 
   next_at_ = std::min(next_at_, turn.now.steady + kSoon);
 }
 
+// A newcomer may have fetched all before the next round, and takes the cut of those that it has heard by
+// then.
+void StableCut::PeerUp(const Turn& turn, NodeId node) {
+  if (published_.wall_ms != 0) turn.Send(node, next_op_++, published_);
+}
+
 void StableCut::HearCuts(const Turn& turn, Replica& replica) {
   Cuts& cuts = replica.cuts();
   cuts.all = std::max(cuts.all, Least(turn, &peer::CutState::cut));
@@ -155,14 +161,17 @@ void StableCut::Filled(const Turn& turn, Replica& replica) {
 // What the replicas hold that do not fill, by the range for which that is least: one of which all replicas
 // fill has no cut.
 uint64_t StableCut::CutOfFull(const Turn& turn) {
-  const int self = turn.view()->ring.IndexOf(turn.self);
+  // Who leaves is in the layout before only.
+  const bool stays = turn.view()->ring.IndexOf(turn.self) >= 0;
+  const std::shared_ptr<const View>& view = stays ? turn.view() : turn.reads();
+  const int self = view->ring.IndexOf(turn.self);
   std::optional<uint64_t> least;
-  for (const KeyspaceSpec& keyspace : turn.view()->layout.keyspaces) {
-    for (const ReplicaRange& range : ranges_.Of(turn.view(), keyspace.n)) {
+  for (const KeyspaceSpec& keyspace : view->layout.keyspaces) {
+    for (const ReplicaRange& range : ranges_.Of(view, keyspace.n)) {
       if (std::ranges::find(range.members, self) == range.members.end()) continue;
       uint64_t cut = 0;
       for (const MemberIndex index : range.members) {
-        const auto member = members_.find(turn.view()->ring.members()[index].id);
+        const auto member = members_.find(view->ring.members()[index].id);
         if (member != members_.end() && !member->second.state.filling) {
           cut = std::max(cut, member->second.state.cut);
         }

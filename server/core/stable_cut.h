@@ -57,6 +57,8 @@ class StableCut {
   // `fence`: of the sender's layouts. What it exchanged by others does not count: the replicas were others.
   void Receive(const Turn& turn, NodeId from, uint64_t fence, OpId op, const peer::CutState& state,
                Replica& replica);
+  // It is told at once what was told last.
+  void PeerUp(const Turn& turn, NodeId node);
   // What it said is no news any more: its next life may say less.
   void PeerLost(NodeId node) { members_.erase(node); }
   // A batch with `marks` ended.
@@ -65,8 +67,8 @@ class StableCut {
   // since: it learns from a member that has not lost its own, or hears that none is left. No cut that rests
   // on its old promise is above what such a member has confirmed.
   bool KnowsWhatWasPromised(const Turn& turn) const;
-  // This node has just become full, or is a new member that has fetched all: it holds the cut of the replicas
-  // it filled from.
+  // This node has just become full: it holds the cut of the replicas it filled from. (A new member that has
+  // fetched all takes theirs by itself.)
   void Filled(const Turn& turn, Replica& replica);
 
   // Members that hold the cut back, and what each of them has still to do. Those of the first step that is
@@ -110,6 +112,7 @@ class StableCut {
   bool on_its_way_ = false;
   uint64_t candidate_ = 0;  // to be confirmed, once what was begun before `begun_before_` has ended
   OpId begun_before_ = 0;
+  bool was_filling_ = false;
   peer::CutState self_;
   peer::CutState published_;
   Micros publish_at_;
