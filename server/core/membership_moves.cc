@@ -9,9 +9,6 @@
 #include "ring/replica_ranges.h"
 
 namespace gyre {
-namespace {
-
-constexpr size_t kNamesMax = 8;
 
 std::string_view NameOf(MoveStep step) {
   switch (step) {
@@ -28,6 +25,10 @@ std::string_view NameOf(MoveStep step) {
   }
   return "?";
 }
+
+namespace {
+
+constexpr size_t kNamesMax = 8;
 
 // How many replicas of a key may not be missing. R replicas that have not heard of an abort could still
 // answer a read by what it takes back. A read is only promised to see a write when R + W > n; with less in

@@ -18,12 +18,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/core/layouts.h"
 #include "server/core/membership_messages.h"
 
 namespace gyre {
+
+// As operators read it: "sync-ack".
+std::string_view NameOf(MoveStep step);
 
 // The sets of primary replicas of one layout, and how many of each may be unheard of. Computed when first
 // needed.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "server/core/membership_moves.h"
 #include "server/rpc/convert_control.h"
 
 namespace gyre {
@@ -25,22 +26,6 @@ v1::Node::State StateOf(Liveness::State state) {
       return v1::Node::DOWN;
   }
   return v1::Node::DOWN;
-}
-
-const char* NameOf(MoveStep step) {
-  switch (step) {
-    case MoveStep::kNone:
-      return "none";
-    case MoveStep::kAck:
-      return "ack";
-    case MoveStep::kSync:
-      return "sync";
-    case MoveStep::kSyncAck:
-      return "sync-ack";
-    case MoveStep::kDone:
-      return "done";
-  }
-  return "none";
 }
 
 // Nodes that are no members are told of in few rounds.
@@ -88,7 +73,8 @@ void FillTopology(const Backend& backend, v1::Topology& topology) {
     node.set_weight(member.weight);
     node.set_member(true);
     const auto step = std::ranges::find(steps, member.id, &control::MemberStep::node);
-    if (layouts.moving()) node.set_step(NameOf(step == steps.end() ? MoveStep::kNone : step->step));
+    if (layouts.moving())
+      node.set_step(std::string(NameOf(step == steps.end() ? MoveStep::kNone : step->step)));
     return node;
   };
   if (view != nullptr) {
