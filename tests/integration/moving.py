@@ -10,6 +10,7 @@ import grpc
 
 from cluster import Node, admin_pb2, free_ports, kv_pb2, wait_until
 
+ATTEMPTS = 3
 QUORUM = kv_pb2.Replicas(name=kv_pb2.Replicas.QUORUM)
 
 
@@ -100,20 +101,28 @@ class Load:
             key = b"set-%d-%d" % (number, count)
             count += 1
             begun = time.monotonic()
-            node = chance.choice(self.nodes)
-            try:
-                node.put(key, b"value of " + key, w=QUORUM, timeout=10)
+            if self._put(chance, key):
                 self.acked.append(key)
                 self.latencies.append((begun, time.monotonic() - begun))
-            except grpc.RpcError as error:
-                if error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED):
-                    self.unknown += 1
-                    self.last_unknown = f"{key} at node {node.index}: {error.code()} {error.details()}"
-                else:
-                    self.refused += 1
-                    self.last_refusal = error.details()
             if self.pause:
                 self.ended.wait(self.pause)
+
+    def _put(self, chance, key):
+        """As the SDK does: where the outcome is unknown the same write is made again, and happens once."""
+        write_id = chance.randbytes(16)
+        for attempt in range(ATTEMPTS):
+            node = chance.choice(self.nodes)
+            try:
+                node.put(key, b"value of " + key, w=QUORUM, write_id=write_id, retry=attempt > 0, timeout=10)
+                return True
+            except grpc.RpcError as error:
+                if error.code() not in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED):
+                    self.refused += 1
+                    self.last_refusal = error.details()
+                    return False
+                self.last_unknown = f"{key} at node {node.index}: {error.code()} {error.details()}"
+        self.unknown += 1
+        return False
 
     def _read(self, number):
         chance = random.Random(1000 + number)
