@@ -325,7 +325,8 @@ absl::Status RunningNode::Serve() {
 }
 
 absl::Status RunningNode::Ready() const {
-  if (state_.view() == nullptr) return absl::UnavailableError("not in a cluster yet");
+  // The lane serves, and it hears of the layout after the state that all threads see.
+  if (lane_stats_.steps().epoch == 0) return absl::UnavailableError("not in a cluster yet");
   return absl::OkStatus();
 }
 
