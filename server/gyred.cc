@@ -220,6 +220,7 @@ ControlThread::Hooks RunningNode::MembershipHooks() {
                                   .collectible = disk_.collectible(),
                                   .unequal_ranges = lane_stats_.unequal_ranges,
                                   .filling = lane_stats_.filling,
+                                  .dropping = lane_stats_.dropping,
                                   .version = std::string(kGyredVersion)};
           },
       .log = Log,

@@ -80,6 +80,8 @@ void AddNodeMetrics(Metrics& metrics, MeasuredParts parts) {
     return std::ranges::count_if(moves,
                                  [](const MoveStats& m) { return m.state != MoveStats::State::kDone; });
   });
+  gauge("gyre_move_dropping", "1 while this node may hold rows that the layout gives to it no more.",
+        [&lane] { return lane.dropping.load() ? 1 : 0; });
   gauge("gyre_moves_paused", "1 while an operator has paused what this node fetches.",
         [&lane] { return lane.moves_paused.load() ? 1 : 0; });
 

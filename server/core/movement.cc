@@ -175,7 +175,7 @@ void Movement::Fetch(const Turn& turn, MoveTask& task) {
   turn.Send(task.progress.source, asked_op_,
             peer::FetchPage{.after = asked_after_,
                             .end = task.span.end,
-                            .rows_max = ScanCall::kRowsMax,
+                            .rows_max = kPageBytes / kRowBytesMin,
                             .bytes_max = kPageBytes,
                             .move = true});
 }
@@ -209,10 +209,9 @@ void Movement::PageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPage
   }
   keys_received_ += page.keys;
   bytes_received_ += page.bytes;
-  const uint64_t rate =
-      state_.control.bytes_per_second == 0 ? kBytesPerSecond : state_.control.bytes_per_second;
-  next_at_ =
-      std::max(next_at_, turn.now.steady) + Micros{static_cast<int64_t>(page.bytes * 1'000'000 / rate)};
+  const uint64_t cost = std::max(page.bytes, page.keys * kRowBytesMin);
+  next_at_ = std::max(next_at_, turn.now.steady) +
+             Micros{static_cast<int64_t>(cost * 1'000'000 / bytes_per_second())};
   pages_.push_back(page);
   EndPages(turn, *task);
 }
@@ -300,6 +299,10 @@ void Movement::StartOver(const Turn& turn, Micros pause) {
   exchange_.CancelErrands(/*give_only=*/false);
   source_lost_at_.reset();
   next_at_ = std::max(next_at_, turn.now.steady + pause);
+}
+
+uint64_t Movement::bytes_per_second() const {
+  return state_.control.bytes_per_second == 0 ? kBytesPerSecond : state_.control.bytes_per_second;
 }
 
 void Movement::PeerLost(const Turn& turn, NodeId node) {

@@ -12,7 +12,8 @@
 // rows are merged as any peer's are; the place up to which they are durable is, too, and a later life goes on
 // from there.
 //
-// A value driven by its node. Two pages are under way at a time, at a limited rate: that is the budget.
+// A value driven by its node. Two pages are under way at a time, at a limited rate: that is the budget. No
+// node gives faster than that, either (giving_pace.h).
 #pragma once
 
 #include <deque>
@@ -32,7 +33,10 @@ namespace gyre {
 
 class Movement {
  public:
-  static constexpr uint64_t kBytesPerSecond = 32 << 20;  // unless an operator says otherwise
+  // Unless an operator says otherwise. Small rows cost by their number: each counts as so many bytes at
+  // least.
+  static constexpr uint64_t kBytesPerSecond = 16 << 20;
+  static constexpr uint32_t kRowBytesMin = 512;
 
   // `state`: what the last life left on disk.
   Movement(Replica& replica, Exchange& exchange, Dropper& dropper, MoveState state);
@@ -55,6 +59,7 @@ class Movement {
 
   const std::vector<MoveTask>& tasks() const { return tasks_; }
   const MoveControl& control() const { return state_.control; }
+  uint64_t bytes_per_second() const;
   bool running(const MoveTask& task) const { return &task == current(); }
   // Since the start; rising.
   uint64_t keys_received() const { return keys_received_; }

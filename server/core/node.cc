@@ -71,6 +71,7 @@ void Node::Step(Now now, Input input, Outbox& out) {
                    exchange_.PeerLost(turn, peer.node);
                    handoff_.PeerLost(peer.node);
                    movement_.PeerLost(turn, peer.node);
+                   giving_.PeerLost(peer.node);
                  },
                  [&](NewLayouts& next) { Adopt(now, out, std::move(next.layouts)); },
                  [&](StoreHealth& health) {
@@ -155,13 +156,16 @@ void Node::Tick(Now now, Outbox& out) {
   dropper_.Tick(turn);
   movement_.Tick(turn);
   NoticeMoved(turn);
+  while (std::optional<FromPeer> request = giving_.TakeDue(turn.now.steady))
+    StepFromPeer(turn, *std::move(request));
 }
 
 std::optional<Micros> Node::next_deadline() const {
   std::optional<Micros> next = stable_cut_.next_deadline();
   for (const std::optional<Micros> each :
        {coordinator_.next_deadline(), exchange_.next_deadline(), handoff_.next_deadline(),
-        collector_.next_deadline(), dropper_.next_deadline(), movement_.next_deadline()}) {
+        collector_.next_deadline(), dropper_.next_deadline(), movement_.next_deadline(),
+        giving_.next_deadline()}) {
     if (each) next = next ? std::min(*next, *each) : *each;
   }
   return next;
@@ -215,7 +219,12 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           },
           [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
           [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, std::move(reply)); },
-          [&](peer::FetchPage&) { replica_.FetchPage(turn, std::move(input)); },
+          [&](peer::FetchPage& page) {
+            const uint64_t bytes = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
+            if (page.move && !giving_.Admit(turn.now.steady, bytes, movement_.bytes_per_second()))
+              return giving_.Wait(std::move(input));
+            replica_.FetchPage(turn, std::move(input));
+          },
           [&](peer::FetchPageReply& reply) {
             if (KindOf(op) == OpKind::kMovement) return movement_.PageReply(turn, from, op, std::move(reply));
             coordinator_.FetchPageReply(turn, from, op, std::move(reply));

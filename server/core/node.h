@@ -14,6 +14,7 @@
 #include "server/core/coordinator.h"
 #include "server/core/dropper.h"
 #include "server/core/exchange.h"
+#include "server/core/giving_pace.h"
 #include "server/core/handoff.h"
 #include "server/core/message.h"
 #include "server/core/movement.h"
@@ -89,6 +90,7 @@ class Node {
   Collector collector_;
   Dropper dropper_;
   Movement movement_;
+  GivingPace giving_;
   std::vector<std::string_view> expected_;  // row keys, for Expect
   std::vector<FromPeer> ahead_;             // stores from peers whose layout is newer, until this node has it
   bool draining_ = false;

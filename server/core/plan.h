@@ -61,6 +61,7 @@ uint64_t PlanHash(const Layout& next);
 struct NodeStatistics {
   bool up = false;
   bool filling = false;                // it has lost its store, and cannot answer reads
+  bool dropping = false;               // `rows` counts some that it is given no more
   std::map<uint32_t, RowTotals> rows;  // by keyspace, as it last said; estimates
 };
 using ClusterStatistics = std::map<NodeId, NodeStatistics>;  // a node that is not in it is down

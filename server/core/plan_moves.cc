@@ -243,6 +243,12 @@ class Planning {
                               " has not said how many keys it holds: estimates of what it gives " +
                               "rest on the other nodes");
     }
+    for (const auto& [node, statistics] : statistics_) {
+      if (!statistics.dropping || base_.ring.IndexOf(node) < 0) continue;
+      plan.warnings.push_back(Name(node) +
+                              " still drops copies that the change before took from it: until it has, "
+                              "estimates of keys and bytes are too high");
+    }
   }
 
   void WarnOfReplacements(Plan& plan) const {

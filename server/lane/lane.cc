@@ -138,6 +138,7 @@ void Lane::Publish() {
   for (const auto& [node, delivered] : node_.replica().hints_delivered()) hints[node].delivered = delivered;
   set(runtime_.stats.hints_held, held);
   set(runtime_.stats.filling, exchange.filling());
+  set(runtime_.stats.dropping, !node_.dropper().done());
   set(runtime_.stats.hints_refused, node_.replica().hints_refused());
   set(runtime_.stats.hints_counted, node_.handoff().counted());
   set(runtime_.stats.clock_offset_ms, node_.stable_cut().clock_offset_ms());
@@ -163,10 +164,7 @@ void Lane::PublishMoves() {
   runtime_.stats.move_keys_received.store(movement.keys_received(), std::memory_order_relaxed);
   runtime_.stats.move_bytes_received.store(movement.bytes_received(), std::memory_order_relaxed);
   runtime_.stats.moves_paused.store(movement.control().paused, std::memory_order_relaxed);
-  runtime_.stats.move_bytes_per_second.store(movement.control().bytes_per_second == 0
-                                                 ? Movement::kBytesPerSecond
-                                                 : movement.control().bytes_per_second,
-                                             std::memory_order_relaxed);
+  runtime_.stats.move_bytes_per_second.store(movement.bytes_per_second(), std::memory_order_relaxed);
   if (movement.tasks().empty() && !moves_published_) return;
   moves_published_ = !movement.tasks().empty();
   LaneStats::Moves moves;

@@ -94,6 +94,7 @@ struct LaneStats {
   std::atomic<bool> clock_is_off = false;    // by more than clocks may be apart
   std::atomic<uint64_t> records_from_the_future = 0;
   std::atomic<bool> filling = false;
+  std::atomic<bool> dropping = false;  // what the layout gives to this node no more
   std::atomic<uint64_t> hints_held = 0;
   std::atomic<uint64_t> hints_refused = 0;
   std::atomic<bool> hints_counted = false;  // what was on disk at the start is in hints_held

@@ -23,6 +23,7 @@ ClusterStatistics StatisticsOf(const Backend& backend) {
   for (const auto& [id, info] : *known) {
     statistics[id] = {.up = LivenessOf(backend, id).state == Liveness::State::kUp,
                       .filling = info.facts.filling,
+                      .dropping = info.facts.dropping,
                       .rows = info.facts.rows};
   }
   return statistics;

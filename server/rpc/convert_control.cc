@@ -47,6 +47,7 @@ NodeInfoValue ToInfo(const v1::NodeInfo& from) {
                     .collectible = from.facts().collectible(),
                     .unequal_ranges = from.facts().unequal_ranges(),
                     .filling = from.facts().filling(),
+                    .dropping = from.facts().dropping(),
                     .layout_epoch = from.facts().layout_epoch(),
                     .version = from.facts().version()}};
 }
@@ -337,6 +338,7 @@ void FromFacts(const NodeFactsValue& from, v1::NodeFacts& to) {
   to.set_collectible(from.collectible);
   to.set_unequal_ranges(from.unequal_ranges);
   to.set_filling(from.filling);
+  to.set_dropping(from.dropping);
   to.set_layout_epoch(from.layout_epoch);
   to.set_version(from.version);
 }

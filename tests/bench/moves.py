@@ -1,9 +1,11 @@
 """What changes of the members cost; tests/bench/moves runs it."""
 
 import argparse
+import concurrent.futures
 import json
 import os
 import random
+import statistics
 import sys
 import time
 
@@ -44,45 +46,77 @@ def status(cluster):
 
 # --- rounds
 
-def step(cluster, load, takers, *arguments):
-    """One change under load: a row of the table."""
+class Client:
+    """Calls at a fixed rate from a process of its own, whose latency counts from when they were to begin."""
+
+    def __init__(self, cluster, options):
+        self.cluster = cluster
+        self.options = options
+        self.run("put", seconds=5)
+
+    def run(self, op, seconds, *flags):
+        result = self.cluster.cli("-o", "json", "bench", "--op", op, "--keys", "20000", "--in-flight", "256", "--seconds",
+                                  str(seconds), *flags, seconds=seconds + 60)
+        if result.code != 0 or json.loads(result.stdout)["errors"]:
+            raise AssertionError(f"bench: {result}")
+        return json.loads(result.stdout)["latency_us"]["p99"]
+
+    def p99(self, seconds):
+        return self.run("mixed", seconds, "--rate", str(self.options.rate))
+
+
+def wait_dropped(nodes):
+    """Until no node holds what it is given no more: else the next plan counts it."""
+    wait_until("old copies are gone", lambda: not any(node.metric("gyre_move_dropping") for node in nodes), LONG_SECONDS)
+
+
+def step(cluster, load, client, takers, *arguments):
+    """One change under load: a row of the table, and the largest p99 of a second while it lasts."""
     before = [received(node)[1] for node in takers]
     acked = len(load.acked)
-    begun = time.monotonic()
-    made = change(cluster, *arguments)
-    ended = time.monotonic()
+    worst = []
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        begun = time.monotonic()
+        changing = beside.submit(change, cluster, *arguments)
+        while not changing.done():
+            worst.append(client.p99(1))
+        made = changing.result()
+        ended = time.monotonic()
     planned = sum(move["bytes"] for move in made["moves"])
     moved = sum(received(node)[1] for node in takers) - sum(before)
-    written = len(load.acked) - acked
-    return begun, ended, planned, moved, written
+    return ended - begun, planned, moved, len(load.acked) - acked, worst
 
 
 def rounds(options):
+    ratios = []
     with Cluster(3) as cluster:
         import_keys(cluster, options.keys)
         members = list(cluster.nodes)
+        client = Client(cluster, options)
         wait_converged(cluster, seconds=LONG_SECONDS)
-        print("round  change  seconds  planned bytes  moved bytes  moved/planned  keys written  p99 before ms  during ms  ratio")
+        print(f"{options.keys} keys; p99 of {options.rate} calls a second, in ms")
+        print("round  change  seconds  planned bytes  moved bytes  moved/planned  written  p99 before  median  worst second  ratio")
         with Load(members, pause=options.pause) as load:
             for round_ in range(1, options.rounds + 1):
                 spares = [add_node(cluster), add_node(cluster)]
                 steps = [("add", spare) for spare in spares] + [("remove", spare) for spare in spares]
                 for what, spare in steps:
-                    quiet = time.monotonic()
-                    time.sleep(options.quiet)
-                    calm = load.p99(quiet, time.monotonic())
+                    wait_dropped(cluster.nodes)
+                    before = client.p99(options.quiet) / 1000
                     if what == "remove":
                         load.nodes.remove(spare)
                     takers = [spare] if what == "add" else [node for node in cluster.nodes if node is not spare]
-                    begun, ended, planned, moved, written = step(cluster, load, takers, f"--{what}", id_of(spare))
+                    seconds, planned, moved, written, during = step(cluster, load, client, takers, f"--{what}", id_of(spare))
                     if what == "add":
                         load.nodes.append(spare)
-                    during = load.p99(begun, ended)
-                    print(f"{round_:5}  {what:6}  {ended - begun:7.2f}  {planned:13}  {moved:11}  {moved / planned:13.3f}  {written:12}"
-                          f"  {calm * 1000:13.2f}  {during * 1000:9.2f}  {during / calm:5.2f}", flush=True)
+                    median, worst = statistics.median(during) / 1000, max(during) / 1000
+                    ratios.append(median / before)
+                    print(f"{round_:5}  {what:6}  {seconds:7.2f}  {planned:13}  {moved:11}  {moved / planned:13.3f}  {written:7}"
+                          f"  {before:10.2f}  {median:6.2f}  {worst:12.2f}  {ratios[-1]:5.2f}", flush=True)
                 for spare in spares:
                     spare.stop()
                     cluster.nodes.remove(spare)
+        print(f"p99 while data moves over p99 before: median {statistics.median(ratios):.2f}, at most {max(ratios):.2f}")
         print(f"writes acknowledged {len(load.acked)}, refused {load.refused}, unknown {load.unknown};"
               f" reads {load.reads}, wrong or failed {len(load.wrong)}")
         wait_converged(cluster, seconds=LONG_SECONDS)
@@ -159,9 +193,10 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     of_rounds = commands.add_parser("rounds")
     of_rounds.add_argument("--rounds", type=int, default=20)
-    of_rounds.add_argument("--keys", type=int, default=50_000)
-    of_rounds.add_argument("--pause", type=float, default=0.002, help="seconds between two calls of a client")
-    of_rounds.add_argument("--quiet", type=float, default=5.0, help="seconds of load before each change, to compare with")
+    of_rounds.add_argument("--keys", type=int, default=200_000)
+    of_rounds.add_argument("--pause", type=float, default=0.02, help="seconds between two calls of a thread of the load")
+    of_rounds.add_argument("--rate", type=int, default=1000, help="calls a second of the client whose latency is measured")
+    of_rounds.add_argument("--quiet", type=int, default=4, help="seconds of them before each change, to compare with")
     of_rounds.add_argument("--sample", type=int, default=50, help="one of so many written keys is looked for on the disks")
     of_crashes = commands.add_parser("crashes")
     of_crashes.add_argument("--keys", type=int, default=1_000_000)

@@ -184,9 +184,11 @@ TEST(Plan, WarnsOfWhatFallsShort) {
               ElementsAre(HasSubstr("only 2 zones")));
   statistics[B].up = false;
   statistics[C].filling = true;
-  EXPECT_THAT(
-      MakePlan(*base, Adding(X), statistics)->warnings,
-      ElementsAre(HasSubstr("not heard of"), HasSubstr("is down and stays"), HasSubstr("still filling")));
+  statistics[A].dropping = true;
+  statistics[X].dropping = true;  // no member: nothing is estimated by it
+  EXPECT_THAT(MakePlan(*base, Adding(X), statistics)->warnings,
+              ElementsAre(HasSubstr("not heard of"), HasSubstr("is down and stays"),
+                          HasSubstr("still filling"), HasSubstr("still drops copies")));
 }
 
 TEST(Plan, ShowsWhatMayBeLost) {

@@ -1,0 +1,53 @@
+// How fast this node gives its rows to new replicas (movement.h). What each of them takes is limited where it
+// takes; but they all may take from one node that leaves, and its clients would notice.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "server/core/message.h"
+#include "server/core/time.h"
+
+namespace gyre {
+
+class GivingPace {
+ public:
+  // Whether a page of up to so many bytes may be given now. If it may, it is charged in full: how little is
+  // in it is known too late.
+  bool Admit(Micros now, uint64_t bytes, uint64_t bytes_per_second) {
+    if (now < next_at_) return false;
+    next_at_ = now + Micros{static_cast<int64_t>(bytes * 1'000'000 / bytes_per_second)};
+    return true;
+  }
+
+  // A request that was not admitted. One of each node waits: an older one has been given up by its sender.
+  void Wait(FromPeer request) {
+    PeerLost(request.from);
+    waiting_.push_back(std::move(request));
+  }
+
+  // The next one, when its time has come; to be handled as if it came now.
+  std::optional<FromPeer> TakeDue(Micros now) {
+    if (waiting_.empty() || now < next_at_) return std::nullopt;
+    FromPeer request = std::move(waiting_.front());
+    waiting_.pop_front();
+    return request;
+  }
+
+  void PeerLost(NodeId node) {
+    std::erase_if(waiting_, [&](const FromPeer& waiting) { return waiting.from == node; });
+  }
+
+  std::optional<Micros> next_deadline() const {
+    return waiting_.empty() ? std::nullopt : std::optional(next_at_);
+  }
+
+ private:
+  Micros next_at_;
+  std::deque<FromPeer> waiting_;
+};
+
+}  // namespace gyre
