@@ -15,12 +15,12 @@ namespace gyre {
 
 class GivingPace {
  public:
-  // Whether a page of up to so many bytes may be given now. If it may, it is charged in full: how little is
-  // in it is known too late.
-  bool Admit(Micros now, uint64_t bytes, uint64_t bytes_per_second) {
-    if (now < next_at_) return false;
-    next_at_ = now + Micros{static_cast<int64_t>(bytes * 1'000'000 / bytes_per_second)};
-    return true;
+  // Whether a page may be given now.
+  bool Admits(Micros now) const { return now >= next_at_; }
+  // So much was given, and the next page waits until it is paid. Pages that were admitted together are paid
+  // one after the other.
+  void Charge(Micros now, uint64_t bytes, uint64_t bytes_per_second) {
+    next_at_ = std::max(next_at_, now) + Micros{static_cast<int64_t>(bytes * 1'000'000 / bytes_per_second)};
   }
 
   // A request that was not admitted. One of each node waits: an older one has been given up by its sender.
@@ -31,7 +31,7 @@ class GivingPace {
 
   // The next one, when its time has come; to be handled as if it came now.
   std::optional<FromPeer> TakeDue(Micros now) {
-    if (waiting_.empty() || now < next_at_) return std::nullopt;
+    if (waiting_.empty() || !Admits(now)) return std::nullopt;
     FromPeer request = std::move(waiting_.front());
     waiting_.pop_front();
     return request;

@@ -26,7 +26,7 @@ struct NodeFactsValue {
   std::map<NodeId, uint64_t> hints_for;  // hints that it holds, by the node that they are for
   uint64_t collectible = 0;              // rows of which a stable cut will collect something
   uint64_t unequal_ranges = 0;           // that the last comparison with another replica did not find equal
-  bool filling = false;  // its store was lost, and it has not compared what it has with all replicas
+  bool filling = false;   // its store was lost, and it has not compared what it has with all replicas
   bool dropping = false;  // it may still hold rows that it is given no more, and counts them
   uint64_t layout_epoch = 0;
   std::string version;

@@ -36,7 +36,7 @@ class Movement {
   // Unless an operator says otherwise. Small rows cost by their number: each counts as so many bytes at
   // least.
   static constexpr uint64_t kBytesPerSecond = 16 << 20;
-  static constexpr uint32_t kRowBytesMin = 512;
+  static constexpr uint32_t kRowBytesMin = 1024;
 
   // `state`: what the last life left on disk.
   Movement(Replica& replica, Exchange& exchange, Dropper& dropper, MoveState state);
@@ -60,13 +60,15 @@ class Movement {
   const std::vector<MoveTask>& tasks() const { return tasks_; }
   const MoveControl& control() const { return state_.control; }
   uint64_t bytes_per_second() const;
+  // What a page counts for, of bytes_per_second.
+  static uint64_t CostOf(const std::vector<Row>& rows);
   bool running(const MoveTask& task) const { return &task == current(); }
   // Since the start; rising.
   uint64_t keys_received() const { return keys_received_; }
   uint64_t bytes_received() const { return bytes_received_; }
 
  private:
-  static constexpr uint32_t kPageBytes = 64 << 10;
+  static constexpr uint32_t kPageBytes = 128 << 10;
   static constexpr size_t kPagesMax = 2;
   static constexpr Micros kPatience = Seconds(5);         // for a page
   static constexpr Micros kSourcePatience = Seconds(30);  // for a replica that is away: it may come back

@@ -156,7 +156,8 @@ void Node::Tick(Now now, Outbox& out) {
   dropper_.Tick(turn);
   movement_.Tick(turn);
   NoticeMoved(turn);
-  while (std::optional<FromPeer> request = giving_.TakeDue(turn.now.steady))
+  // One at a time: what is in it is known, and charged, when it has been read.
+  if (std::optional<FromPeer> request = giving_.TakeDue(turn.now.steady))
     StepFromPeer(turn, *std::move(request));
 }
 
@@ -220,9 +221,7 @@ void Node::StepFromPeer(const Turn& turn, FromPeer input) {
           [&](peer::FetchRow&) { replica_.FetchRow(turn, std::move(input)); },
           [&](peer::FetchReply& reply) { coordinator_.FetchReply(turn, from, op, std::move(reply)); },
           [&](peer::FetchPage& page) {
-            const uint64_t bytes = std::min(page.bytes_max, peer::FetchPage::kBytesMax);
-            if (page.move && !giving_.Admit(turn.now.steady, bytes, movement_.bytes_per_second()))
-              return giving_.Wait(std::move(input));
+            if (page.move && !giving_.Admits(turn.now.steady)) return giving_.Wait(std::move(input));
             replica_.FetchPage(turn, std::move(input));
           },
           [&](peer::FetchPageReply& reply) {
@@ -288,6 +287,8 @@ void Node::StepPageRead(const Turn& turn, PageRead read) {
   switch (read.request.use) {
     case PageRequest::Use::kFetch:
       read.reply.cut = replica_.read_cut(read.request.page.after, read.request.page.end);
+      if (read.request.page.move)
+        giving_.Charge(turn.now.steady, Movement::CostOf(read.reply.rows), movement_.bytes_per_second());
       return turn.Send(read.request.asked_by, read.request.op, std::move(read.reply));
     case PageRequest::Use::kExchange:
       return exchange_.PageRead(turn, read.request.op, std::move(read.reply));

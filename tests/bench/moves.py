@@ -193,7 +193,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     of_rounds = commands.add_parser("rounds")
     of_rounds.add_argument("--rounds", type=int, default=20)
-    of_rounds.add_argument("--keys", type=int, default=200_000)
+    of_rounds.add_argument("--keys", type=int, default=150_000)
     of_rounds.add_argument("--pause", type=float, default=0.02, help="seconds between two calls of a thread of the load")
     of_rounds.add_argument("--rate", type=int, default=1000, help="calls a second of the client whose latency is measured")
     of_rounds.add_argument("--quiet", type=int, default=4, help="seconds of them before each change, to compare with")
