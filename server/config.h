@@ -2,7 +2,7 @@
 //
 // Precedence: flag > environment > file > default. A setting is named `section.name`; in a file it stands in
 // its [section], in the environment it is GYRE_SECTION_NAME, as a flag --section.name=VALUE. The table in
-// settings.cc is the one list of them: parsing, --help and --print-config all come from it.
+// settings_table.cc is the one list of them: parsing, --help and --print-config all come from it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,7 +24,7 @@ inline constexpr std::string_view kGyredVersion = "0.1.0";
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 enum class LogFormat : uint8_t { kText, kJson };
 
-// All settings, checked. Addresses are HOST:PORT, an IPv6 host in brackets. Defaults and limits: settings.cc.
+// All settings, checked. Addresses are HOST:PORT, an IPv6 host in brackets. Defaults and limits: settings_table.cc.
 struct Config {
   struct {
     std::string data_dir;

@@ -15,6 +15,10 @@
 
 namespace gyre {
 
+inline constexpr int64_t kKiB = 1024;
+inline constexpr int64_t kMiB = 1024 * kKiB;
+inline constexpr int64_t kGiB = 1024 * kMiB;
+
 // What a text was understood as: a number (also of a size, of milliseconds, of a choice's place), a text, or
 // a list.
 struct SettingValue {
