@@ -91,8 +91,8 @@ std::string History::Check(const Read& read) const {
     Set(shown_bits, event->number);
     shown.push_back(event);
   }
-  const bool last_write_wins = read.rule == ConflictRule::kLastWriteWins;
-  if (last_write_wins && shown.size() > 1) return what + "more than one value where the last write wins";
+  if (read.rule == ConflictRule::kLastWriteWins && shown.size() > 1)
+    return what + "more than one value where the last write wins";
   for (const Event* value : shown) {
     for (const Event* other : shown) {
       if (value->attempts == 1 && Has(other->surely, value->number)) {
@@ -105,25 +105,15 @@ std::string History::Check(const Read& read) const {
 
   const auto found = by_key_.find(read.key);
   if (found == by_key_.end()) return {};
-  // What is not shown must have been superseded by something that may have happened.
-  Bits superseded;
-  for (const EventId id : found->second) {
-    const Event& event = events_[id];
-    if (event.refused() || event.start > read.end) continue;
-    Join(superseded, event.ancestors);
-  }
+  const std::vector<bool> explains = Explaining(read, shown_bits);
   for (const EventId id : found->second) {
     const Event& put = events_[id];
     if (put.is_delete || put.expires || !put.acked || *put.acked >= read.start || put.kept() <= 0 ||
         read.r + put.w <= read.n)
       continue;
-    if (Has(shown_bits, put.number) || Has(superseded, put.number)) continue;
+    if (Has(shown_bits, put.number)) continue;
     if (std::ranges::any_of(found->second, [&](EventId other) {
-          const Event& by = events_[other];
-          if (other == id || by.refused() || by.start > read.end) return false;
-          const bool later = by.pending > 0 || by.unknown || by.end >= put.start;
-          if (last_write_wins) return !Has(put.ancestors, by.number) || (by.attempts > 1 && later);
-          return by.blind && later;
+          return explains[events_[other].number] && MayReplace(events_[other], put, read.rule);
         })) {
       continue;
     }
@@ -131,6 +121,37 @@ std::string History::Check(const Read& read) const {
            std::to_string(read.n) + " before, and nothing superseded it";
   }
   return {};
+}
+
+// Whether the one may have taken the other away.
+bool History::MayReplace(const Event& by, const Event& put, ConflictRule rule) {
+  if (by.id == put.id) return false;
+  const bool later = by.pending > 0 || by.unknown || by.end >= put.start;
+  if (rule == ConflictRule::kLastWriteWins)
+    return !Has(put.ancestors, by.number) || (by.attempts > 1 && later);
+  return Has(by.ancestors, put.number) || (by.blind && later);
+}
+
+// Which events of the key may be why others are not shown: those that are shown, that show nothing, and those
+// that were taken away by such a one. By their number.
+std::vector<bool> History::Explaining(const Read& read, const Bits& shown) const {
+  const std::vector<EventId>& events = by_key_.at(read.key);
+  std::vector<bool> explains(events.size());
+  for (bool more = true; more;) {
+    more = false;
+    for (const EventId id : events) {
+      const Event& event = events_[id];
+      if (explains[event.number] || event.refused() || event.start > read.end) continue;
+      const auto taken_away = [&](EventId other) {
+        return explains[events_[other].number] && MayReplace(events_[other], event, read.rule);
+      };
+      if (event.is_delete || event.expires || Has(shown, event.number) ||
+          std::ranges::any_of(events, taken_away)) {
+        explains[event.number] = more = true;
+      }
+    }
+  }
+  return explains;
 }
 
 // Whether a write that was acknowledged before the read, and that this read must see, had seen the value.

@@ -98,6 +98,8 @@ class History {
 
  private:
   bool Resurrected(const Event& value, const Read& read) const;
+  static bool MayReplace(const Event& by, const Event& put, ConflictRule rule);
+  std::vector<bool> Explaining(const Read& read, const Bits& shown) const;
 
   std::vector<Event> events_;
   std::map<Key, std::vector<EventId>> by_key_;

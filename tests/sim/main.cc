@@ -1,21 +1,47 @@
 // gyre_sim: plays simulations of a cluster from their seeds.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 
-#include "tests/sim/simulation.h"
+#include "tests/sim/campaign.h"
+
+namespace {
+
+using gyre::sim::Batch;
+using gyre::sim::Options;
+
+// The last lines, and the exit code.
+int Conclude(const Batch& batch, std::chrono::duration<double> took) {
+  const double minutes = static_cast<double>(batch.simulated.value) / 60e6;
+  std::printf("%s\n%.1f cluster-hours in %.1f minutes, %.1f simulated minutes a second\n",
+              batch.Summary().c_str(), minutes / 60, took.count() / 60, minutes / took.count());
+  const std::string emptiness = batch.Emptiness();
+  if (!emptiness.empty()) std::printf("invalid: %s\n", emptiness.c_str());
+  for (const uint64_t seed : batch.failed)
+    std::printf("replay: gyre_sim --seed %llu --trace\n", static_cast<unsigned long long>(seed));
+  return batch.failed.empty() && emptiness.empty() ? 0 : 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  using gyre::sim::Batch;
-  using gyre::sim::Options;
   CLI::App app("Plays simulations of a cluster. The same seed plays the same, always.");
   Options options;
   std::string range;
-  auto* one = app.add_option("--seed", options.seed, "play this one");
+  bool campaign = false;
+  int minutes = 60;
+  auto* one = app.add_option("--seed", options.seed, "play this one; of a campaign the first");
   auto* many = app.add_option("--seeds", range, "play FIRST:LAST, and print a summary")->excludes(one);
+  auto* long_one =
+      app.add_flag("--campaign", campaign, "play one after the other on all cores")->excludes(many);
+  app.add_option("--minutes", minutes, "of a campaign (default 60)")
+      ->needs(long_one)
+      ->check(CLI::Range(1, 10'000));
   app.add_option("--nodes", options.nodes, "how many nodes; 0: the seed decides")->check(CLI::Range(0, 16));
-  app.add_flag("--trace", options.trace, "print everything that happens")->excludes(many);
+  app.add_flag("--trace", options.trace, "print everything that happens")->excludes(many)->excludes(long_one);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -23,6 +49,11 @@ int main(int argc, char** argv) {
   }
 
   const auto begun = std::chrono::steady_clock::now();
+  const auto took = [&] { return std::chrono::steady_clock::now() - begun; };
+  if (campaign) {
+    const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    return Conclude(gyre::sim::RunCampaign(options.seed, std::chrono::minutes(minutes), threads), took());
+  }
   Batch batch;
   if (many->count() == 0) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
@@ -38,10 +69,5 @@ int main(int argc, char** argv) {
   }
   std::printf("seeds %llu to %llu\n", first, last);
   for (options.seed = first; options.seed <= last; ++options.seed) batch.Run(options, options.seed % 50 == 0);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-  std::printf("%s\n%.1f simulated minutes a second\n", batch.Summary().c_str(),
-              static_cast<double>(batch.simulated.value) / 60e6 / took.count());
-  const std::string emptiness = batch.Emptiness();
-  if (!emptiness.empty()) std::printf("invalid: %s\n", emptiness.c_str());
-  return batch.failed.empty() && emptiness.empty() ? 0 : 1;
+  return Conclude(batch, took());
 }

@@ -162,6 +162,13 @@ void Batch::Run(const Options& options, bool twice) {
               report.violations.front().c_str());
 }
 
+void Batch::Add(const Batch& other) {
+  seeds += other.seeds;
+  failed.insert(failed.end(), other.failed.begin(), other.failed.end());
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  simulated = simulated + other.simulated;
+}
+
 std::string Batch::Emptiness() const {
   for (size_t i = 0; i < counts.size(); ++i) {
     // Every kind must have come up about once in two seeds.

@@ -33,6 +33,7 @@ struct Batch {
   Micros simulated;
 
   void Run(const Options& options, bool twice);
+  void Add(const Batch& other);
   // Why a batch without violations still proves nothing; empty when it does.
   std::string Emptiness() const;
   std::string Summary() const;
