@@ -1,6 +1,7 @@
 // Reads gyred's settings: files, then the environment over them, then flags over both.
 #include "server/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <fstream>
@@ -56,8 +57,9 @@ std::optional<std::string> TextOf(SettingKind kind, const toml::node& node) {
   std::string list;
   for (const toml::node& element : *node.as_array()) {
     if (!element.is_string()) return std::nullopt;
-    if (element.as_string()->get().find(',') != std::string::npos) return std::nullopt;  // it would be two
-    list += (list.empty() ? "" : ",") + element.as_string()->get();
+    const std::string& one = element.as_string()->get();
+    if (one.empty() || one.find(',') != std::string::npos) return std::nullopt;  // it would be none, or two
+    list += (list.empty() ? "" : ",") + one;
   }
   return list;
 }
@@ -71,7 +73,7 @@ std::string_view WrittenAs(SettingKind kind) {
       return "a number, or a quoted one with KiB, MiB or GiB";
     case SettingKind::kAddresses:
     case SettingKind::kTexts:
-      return "a list of quoted texts";
+      return "a list of quoted texts, none of them empty or with a comma";
     case SettingKind::kSwitch:
       return "true or false without quotes";
     default:
@@ -124,6 +126,8 @@ absl::Status ReadFile(const std::string& file, GivenSettings& given) {
 // Variables that start with GYRE_ and are not ours: those of the command line `gyre`, and those that
 // Kubernetes puts beside a service called gyre or gyre-….
 bool BelongsToOthers(const std::string& variable) {
+  constexpr size_t kNameBytesMax = 256;  // bounds the stack that the expression takes
+  if (variable.size() > kNameBytesMax) return false;
   static const std::regex others(
       "GYRE_(ENDPOINTS|KEYSPACE|OUTPUT|TIMEOUT|CA|CERT|KEY)|"
       "GYRE_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP)(_.*)?)");
@@ -323,7 +327,10 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
   } else if (host.find(':') != std::string_view::npos) {
     return wrong;  // an IPv6 host without brackets
   }
-  if (host.empty() || host.find_first_of("[]/, \t\n") != std::string_view::npos) return wrong;
+  const auto foreign = [](unsigned char c) {
+    return c <= ' ' || c == 0x7f || c == '[' || c == ']' || c == '/' || c == ',';
+  };
+  if (host.empty() || std::ranges::any_of(host, foreign)) return wrong;
   result.host = host;
   return result;
 }

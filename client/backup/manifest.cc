@@ -4,20 +4,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <type_traits>
 
 #include "client/backup/directory.h"
+#include "client/backup/json.h"
 #include "storage/format/backup_chunk.h"
 #include "storage/format/sha256.h"
 
 namespace gyre::backup {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kManifestFormat = 1;
 
@@ -29,28 +25,6 @@ std::string Hex(uint64_t value) {
 
 absl::Status Damaged(const std::string& what) {
   return absl::DataLossError("the manifest of the backup is damaged: " + what);
-}
-
-// Thrown while a manifest is read, and caught there: what it says is not of the right kind.
-struct Wrong {
-  std::string what;
-};
-
-template <typename T>
-T Take(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) throw Wrong{std::string("a line lacks \"") + name + "\""};
-  // The library would make a number of any other that fits.
-  if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
-    if (!found->is_number_unsigned() || found->get<uint64_t>() > std::numeric_limits<T>::max()) {
-      throw Wrong{std::string("\"") + name + "\" is out of range"};
-    }
-  }
-  try {
-    return found->get<T>();
-  } catch (const Json::exception&) {
-    throw Wrong{std::string("\"") + name + "\" is of the wrong kind"};
-  }
 }
 
 template <typename T>
@@ -80,6 +54,9 @@ Json ReplicasJson(const std::optional<Replicas>& replicas) {
 
 Replicas TakeReplicas(const Json& object, const char* name) {
   const Json json = Take<Json>(object, name);
+  constexpr int64_t kCountMax = std::numeric_limits<int64_t>::max();
+  if (json.is_number_unsigned() && json.get<uint64_t>() > kCountMax)
+    throw Wrong{std::string("\"") + name + "\" is out of range"};
   if (json.is_number_integer()) return Replicas::Count(json.get<int64_t>());
   if (json == "one") return Replicas::One();
   if (json == "all") return Replicas::All();
@@ -228,9 +205,8 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   try {
     while (!text.empty()) {
       const size_t end = text.find('\n');
-      const Json line = Json::parse(text.substr(0, end), nullptr, /*allow_exceptions=*/false);
+      const Json line = ParseObject(text.substr(0, end));
       text.remove_prefix(end + 1);
-      if (!line.is_object()) return Damaged("a line is no JSON object");
       if (!manifest) {
         if (const auto format = Take<uint64_t>(line, "format"); format != kManifestFormat) {
           return absl::UnimplementedError("the manifest of the backup has format " + std::to_string(format) +

@@ -2,17 +2,11 @@
 #include "client/backup/place.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "client/backup/json.h"
 #include "storage/format/sha256.h"
 
 namespace gyre::backup {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
-
 std::string PlaceName(uint64_t cluster_id) {
   char name[40];
   std::snprintf(name, sizeof name, "restore-%016lx.json", static_cast<unsigned long>(cluster_id));
@@ -37,17 +31,19 @@ std::optional<Place> DecodePlace(std::string_view text) {
     return std::nullopt;
   Place place;
   try {
-    const Json json = Json::parse(text.substr(0, end));
-    json.at("manifest").get_to(place.manifest);
-    json.at("overwrite").get_to(place.overwrite);
-    json.at("keys").get_to(place.keys);
-    json.at("written").get_to(place.written);
-    json.at("kept").get_to(place.kept);
-    if (!FromHexDigits(json.at("restore").get<std::string>(), place.restore) ||
-        !FromHexDigits(json.at("row_key").get<std::string>(), place.row_key)) {
+    const Json json = ParseObject(text.substr(0, end));
+    place = {.manifest = Take<std::string>(json, "manifest"),
+             .overwrite = Take<bool>(json, "overwrite"),
+             .restore = {},
+             .row_key = {},
+             .keys = Take<uint64_t>(json, "keys"),
+             .written = Take<uint64_t>(json, "written"),
+             .kept = Take<uint64_t>(json, "kept")};
+    if (!FromHexDigits(Take<std::string>(json, "restore"), place.restore) ||
+        !FromHexDigits(Take<std::string>(json, "row_key"), place.row_key)) {
       return std::nullopt;
     }
-  } catch (const Json::exception&) {
+  } catch (const Wrong&) {
     return std::nullopt;
   }
   return place;

@@ -74,6 +74,21 @@ class Program {
 
   CLI::App& app() { return app_; }
 
+  absl::Status Check(std::vector<std::string> words) {
+    std::ranges::reverse(words);  // as the parser wants them
+    app_.parse_complete_callback([this] {
+      TakeGlobals();
+      throw CLI::Success();  // before any command runs
+    });
+    try {
+      app_.parse(words);
+    } catch (const CLI::Success&) {
+    } catch (const CLI::ParseError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+    return absl::OkStatus();
+  }
+
   int Run(std::vector<std::string> words) {
     std::ranges::reverse(words);  // as the parser wants them
     try {
@@ -183,6 +198,11 @@ void AddCompletionCommand(CLI::App& app, Session& session) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->callback([&session, shell] { session.PrintBytes(CompletionScript(*shell)); });
+}
+
+absl::Status Check(const std::vector<std::string>& words) {
+  Session session;
+  return Program(session).Check(words);
 }
 
 int Run(const std::vector<std::string>& words, Memory* memory) {

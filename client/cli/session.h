@@ -73,6 +73,10 @@ void AddCompletionCommand(CLI::App& app, Session& session);
 // What may stand as the last of `words`, after the program's name. `memory` may be null.
 std::vector<Candidate> CandidatesFor(const std::vector<std::string>& words, const Memory* memory);
 
+// OK if Run would carry `words` out, or print help; else INVALID_ARGUMENT with what is wrong. Carries nothing
+// out.
+absl::Status Check(const std::vector<std::string>& words);
+
 // Parses and runs one command; returns the exit code. `words` are what follows the program's name.
 int Run(const std::vector<std::string>& words, Memory* memory);
 int Run(int argc, char** argv);

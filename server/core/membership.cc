@@ -253,7 +253,7 @@ void Membership::Receive(Now, Sender from, const control::LayoutWanted&, Members
 void Membership::Receive(Now now, Sender from, const control::LayoutPush& push, MembershipOutbox& out) {
   if (push.layout.epoch > epoch()) {
     Install(now, from, push, out);
-  } else if (push.layout.epoch == epoch() && DigestOf(push.layout) == view()->digest) {
+  } else if (view() && push.layout.epoch == epoch() && DigestOf(push.layout) == view()->digest) {
     LearnSteps(push.steps);
     if (!push.other && moves_.moving()) {
       moves_.Retire();  // the sender knows enough steps to say so

@@ -15,6 +15,12 @@ namespace {
 constexpr uint8_t kFormat = 1;
 constexpr size_t kProgressBytesMin = 1 + 8 + 1 + 1 + 1 + 1;
 
+bool ReadBool(ByteReader& in) {
+  const uint8_t value = in.Byte();
+  if (value > 1) in.Fail();
+  return value == 1;
+}
+
 bool Has(const std::vector<NodeId>& nodes, NodeId node) {
   return std::ranges::find(nodes, node) != nodes.end();
 }
@@ -102,16 +108,23 @@ absl::StatusOr<MoveState> DecodeMoveState(std::string_view bytes) {
       "what is stored of a movement of data is garbled; restore the store, or wipe the node");
   if (!CheckAndStrip(bytes)) return garbled;
   ByteReader in(bytes);
-  if (in.Byte() != kFormat) return garbled;
+  const uint8_t format = in.Byte();
+  if (in.ok() && format > kFormat) {
+    return absl::UnimplementedError("what is stored of a movement of data has format " +
+                                    std::to_string(format) +
+                                    ", which is of a later version; run that version");
+  }
+  if (format != kFormat) return garbled;
   MoveState state;
   state.fence = in.Varint();
   state.digest = in.Fixed64();
-  state.ready = in.Byte() == 1;
-  state.control.paused = in.Byte() == 1;
+  state.ready = ReadBool(in);
+  state.control.paused = ReadBool(in);
   state.control.bytes_per_second = in.Varint();
   for (size_t left = in.Count(kProgressBytesMin); left > 0 && in.ok(); --left) {
     MoveProgress each;
     each.after = std::string(in.Bytes(in.Varint()));
+    if (each.after.size() > kRowKeyBytesMax) in.Fail();
     each.source = NodeId{in.Fixed64()};
     const uint8_t flags = in.Byte();
     if (flags > 7) in.Fail();

@@ -54,6 +54,7 @@ struct MoveState {
   bool operator==(const MoveState&) const = default;
 };
 std::string EncodeMoveState(const MoveState& state);
-absl::StatusOr<MoveState> DecodeMoveState(std::string_view bytes);  // DATA_LOSS when they are garbled
+// DATA_LOSS for anything that EncodeMoveState does not write, UNIMPLEMENTED for a format of a later version.
+absl::StatusOr<MoveState> DecodeMoveState(std::string_view bytes);
 
 }  // namespace gyre

@@ -22,9 +22,12 @@ Verdict ScanMerge::Lost(const Turn& turn, OpId op, NodeId node) {
 Verdict ScanMerge::Answer(const Turn& turn, OpId op, NodeId from, peer::FetchPageReply reply) {
   const int slot = fanout_.Awaited(from);
   if (slot < 0) return fanout_.verdict();
-  // An incomplete page without rows would make no progress: its sender is at fault.
+  // An incomplete page without rows would make no progress, nor would rows of before: its sender is at fault.
   const bool stuck = reply.rows.empty() && !reply.complete;
-  if (reply.code != absl::StatusCode::kOk || stuck) return fanout_.Failed(turn, slot, Ask(turn, op));
+  const bool strays = !reply.rows.empty() &&
+                      (reply.rows.front().row_key <= page_.after || reply.rows.back().row_key >= page_.end);
+  if (reply.code != absl::StatusCode::kOk || stuck || strays)
+    return fanout_.Failed(turn, slot, Ask(turn, op));
   pages_.push_back(std::move(reply));
   return fanout_.Yes(slot);
 }

@@ -127,6 +127,12 @@ void FromSteps(const std::vector<control::MemberStep>& from,
   }
 }
 
+// Round 0 stands for "none": a vote under it would be forgotten, and its store be taken for damaged.
+template <typename Wire>
+bool HasBallot(const Wire& from) {
+  return from.ballot().round() > 0 && from.ballot().node() != 0;
+}
+
 // The fields that all of Paxos' messages share.
 template <typename Value, typename Wire>
 Value ToPaxos(const Wire& from) {
@@ -170,6 +176,7 @@ absl::StatusOr<control::Body> ToBody(const v1::ControlMessage& from) {
       return promise;
     }
     case M::kPrepare:
+      if (!HasBallot(from.prepare())) return Refused("it asks for a promise under no ballot");
       return ToPaxos<control::Prepare>(from.prepare());
     case M::kPrepared: {
       auto prepared = ToPaxos<control::Prepared>(from.prepared());
@@ -184,6 +191,7 @@ absl::StatusOr<control::Body> ToBody(const v1::ControlMessage& from) {
       return prepared;
     }
     case M::kAccept: {
+      if (!HasBallot(from.accept())) return Refused("it asks for a vote under no ballot");
       absl::StatusOr<Layout> layout = ToLayout(from.accept().layout());
       if (!layout.ok()) return layout.status();
       auto accept = ToPaxos<control::Accept>(from.accept());

@@ -2,6 +2,7 @@
 #include "server/rpc/convert_peer.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,7 @@ absl::Status ToRows(google::protobuf::RepeatedPtrField<v1::Row>& from, std::vect
   for (v1::Row& row : from) {
     if (!GoodRowKey(row.row_key())) return Refused("a row key of a page is not one");
     if (!to.empty() && row.row_key() <= to.back().row_key) return Refused("a page is not in order");
+    if (row.record().empty()) return Refused("a row of a page has no record");
     to.push_back({std::move(*row.mutable_row_key()), ToRecord(std::move(*row.mutable_record()))});
   }
   return absl::OkStatus();
@@ -270,6 +272,11 @@ absl::StatusOr<Message> ToMessage(v1::PeerMessage&& from) {
     }
     case v1::PeerMessage::kCompareSumsReply: {
       const v1::CompareSumsReply& reply = from.compare_sums_reply();
+      // Each slice once: the asker looks into all of them.
+      if (static_cast<size_t>(reply.unequal_size()) > peer::CompareSums::kSlicesMax ||
+          std::ranges::adjacent_find(reply.unequal(), std::greater_equal<>()) != reply.unequal().end()) {
+        return Refused("unequal slices are not in order");
+      }
       message.body = peer::CompareSumsReply{
           {reply.unequal().begin(), reply.unequal().end()}, reply.in_doubt(), reply.filling()};
       return message;

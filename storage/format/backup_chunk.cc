@@ -55,10 +55,12 @@ std::string ChunkWriter::Finish() {
 absl::StatusOr<std::vector<ChunkRow>> DecodeChunk(std::string_view bytes) {
   if (!CheckAndStrip(bytes)) return Damaged("it fails its checksum");
   ByteReader reader(bytes);
-  if (const uint8_t format = reader.Byte(); format != kChunkFormat) {
+  const uint8_t format = reader.Byte();
+  if (format > kChunkFormat) {
     return absl::UnimplementedError("a chunk of the backup has format " + std::to_string(format) +
                                     ", which a later version wrote; use that version");
   }
+  if (format != kChunkFormat) return Damaged("it has no format");
   std::vector<ChunkRow> rows;
   RowKeyParts first;
   while (reader.ok() && !reader.AtEnd()) {

@@ -62,7 +62,9 @@ bool ParseHintKey(std::string_view key, uint64_t& node, std::string_view& row_ke
 }
 
 std::string_view HintedRowKey(std::string_view key) {
-  return IsHintKey(key) ? key.substr(kRowKeyPrefixBytes) : key;
+  uint64_t node = 0;
+  std::string_view row_key;
+  return ParseHintKey(key, node, row_key) ? row_key : key;
 }
 
 std::string CollectKeyFloor(uint32_t keyspace, uint64_t cut) {

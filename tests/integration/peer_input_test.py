@@ -86,6 +86,10 @@ class PeerInput(ClusterTest):
             message(op=1, fetch=peer_pb2.FetchRow(row_key=b"k" * 100_000)),
             message(op=1, fetch_page=peer_pb2.FetchPage(after=b"b", end=b"a")),
             message(op=1, fetch_page_reply=page),
+            message(op=1, fetch_page_reply=peer_pb2.FetchPageReply(rows=[peer_pb2.Row(row_key=good)])),
+            message(op=1, compare_rows_reply=peer_pb2.CompareRowsReply(rows=[peer_pb2.Row(row_key=good)])),
+            message(op=1, compare_sums_reply=peer_pb2.CompareSumsReply(unequal=[1, 1])),
+            message(op=1, compare_sums_reply=peer_pb2.CompareSumsReply(unequal=range(257))),
             message(op=1, compare_sums=peer_pb2.CompareSums(slices=[peer_pb2.Slice(keyspace_id=1)] * 257)),
             message(op=1, compare_rows=peer_pb2.CompareRows(after=b"b", end=b"a")),
             message(op=1, compare_rows=peer_pb2.CompareRows(after=b"", end=b"\xff", rows=[

@@ -160,8 +160,14 @@ TEST_F(ConfigTest, WhatIsWrongInAFileIsNamedWithItsLine) {
   EXPECT_EQ(FileError("[node]\nweight = \"2\"\n"),
             "g.toml:2: node.weight is written as a number without quotes");
   EXPECT_EQ(FileError("[node]\nzone = 2\n"), "g.toml:2: node.zone is written as a quoted text");
-  EXPECT_EQ(FileError("[cluster]\nseeds = \"a:1\"\n"),
-            "g.toml:2: cluster.seeds is written as a list of quoted texts");
+  EXPECT_EQ(
+      FileError("[cluster]\nseeds = \"a:1\"\n"),
+      "g.toml:2: cluster.seeds is written as a list of quoted texts, none of them empty or with a comma");
+  for (const char* list : {"[\"\"]", "[\"\", \"a:1\"]", "[\"a:1,b:1\"]", "[1]"}) {
+    EXPECT_THAT(FileError(std::string("[cluster]\nseeds = ") + list),
+                HasSubstr(":2: cluster.seeds is written as"))
+        << list;
+  }
   EXPECT_EQ(FileError("[limits]\nsibling = 2\n"),
             "g.toml:2: there is no setting limits.sibling; did you mean limits.siblings?");
   EXPECT_EQ(FileError("[limits]\nfrobnication_level = 2\n"),
@@ -190,6 +196,7 @@ TEST_F(ConfigTest, WhatIsWrongElsewhereIsNamedWithItsPlace) {
             "environment GYRE_LIMITS_SIBLING: there is no such setting; `gyred --help` lists all");
   EXPECT_EQ(Error({}, {"GYRE_LIMIT_SIBLINGS=1"}),
             "environment GYRE_LIMIT_SIBLINGS: there is no such setting; `gyred --help` lists all");
+  EXPECT_THAT(Error({}, {"GYRE_" + std::string(100'000, 'A') + "=1"}), HasSubstr("there is no such setting"));
 }
 
 TEST_F(ConfigTest, VariablesOfTheCommandLineAndOfKubernetesAreLeftAlone) {
@@ -241,8 +248,8 @@ TEST_F(ConfigTest, AddressesAreTakenApartOrRefused) {
   };
   EXPECT_EQ(parts("a.example:1"), "a.example 1");
   EXPECT_EQ(parts("[::1]:65535"), "::1 65535");
-  for (const char* wrong :
-       {"", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "a:-1", "::1:5", "[]:1", "a b:1", "[::1:5"}) {
+  for (const char* wrong : {"", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "a:-1", "::1:5", "[]:1", "a b:1",
+                            "[::1:5", "a\x1b:1", "a\r:1", "a\x7f:1"}) {
     EXPECT_EQ(parts(wrong), "wrong") << wrong;
   }
 }

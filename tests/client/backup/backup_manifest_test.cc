@@ -28,6 +28,8 @@ std::string Forged(std::string text, const std::string& what, const std::string&
   return text + "{\"sha256\":\"" + Sha256Hex(text) + "\"}\n";
 }
 
+std::string Nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
 TEST(BackupManifest, ReadsWhatItWrote) {
   const Manifest written = Sample();
   const absl::StatusOr<Manifest> read = DecodeManifest(EncodeManifest(written));
@@ -72,7 +74,7 @@ TEST(BackupManifest, RefusesNamesThatLeadElsewhere) {
 TEST(BackupManifest, RefusesWhatIsNotOfTheRightKindOrOfALaterFormat) {
   const std::string text = EncodeManifest(Sample());
   EXPECT_TRUE(absl::IsUnimplemented(DecodeManifest(Forged(text, "\"format\":1", "\"format\":2")).status()));
-  const std::pair<const char*, const char*> kWrong[] = {
+  const std::pair<const char*, std::string> kWrong[] = {
       {"\"format\":1", "\"format\":\"1\""},
       {"\"format\":1,", ""},
       {"\"chunk_rows\":64", "\"chunk_rows\":63"},
@@ -84,6 +86,8 @@ TEST(BackupManifest, RefusesWhatIsNotOfTheRightKindOrOfALaterFormat) {
       {"fedcba9876543210", "gedcba9876543210"},
       {"{\"format\"", "[\"format\""},
       {"\"begin\":\"", "\"begin\":\"x"},
+      {"\"w\":2", "\"w\":18446744073709551615"},
+      {"\"w\":2", "\"w\":" + Nested(1'000'000)},
   };
   for (const auto& [what, by] : kWrong) {
     EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Forged(text, what, by)).status())) << what << " -> " << by;
@@ -104,6 +108,14 @@ TEST(RestorePlace, ReadsWhatItWroteAndNothingElse) {
     std::string flipped = text;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     EXPECT_EQ(DecodePlace(flipped), std::nullopt) << bit;
+  }
+  // Nor what is of another kind, under a right hash.
+  const std::string json = text.substr(0, text.find('\n') + 1);
+  for (const std::string& keys : {std::string("-5"), std::string("5.5"), std::string("1e300"),
+                                  std::string("\"5\""), Nested(1'000'000)}) {
+    std::string other = json;
+    other.replace(other.find("\"keys\":5"), 8, "\"keys\":" + keys);
+    EXPECT_EQ(DecodePlace(other + Sha256Hex(other) + "\n"), std::nullopt) << keys.substr(0, 10);
   }
   EXPECT_EQ(PlaceName(0xab), "restore-00000000000000ab.json");
 }

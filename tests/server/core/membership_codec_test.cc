@@ -186,6 +186,9 @@ TEST(MembershipCodec, RefusesWhatNoNodeWrites) {
   StoredSteps many = {1, {}};
   while (many.steps.size() <= control::kStepsMax) many.steps.push_back({NodeId{many.steps.size() + 1}, {}});
   EXPECT_FALSE(DecodeSteps(EncodeSteps(many)).ok());
+  Layout counts = Small();
+  counts.keyspaces[0].r = {ReplicaCount::How::kOne, 2};
+  EXPECT_FALSE(DecodeLayout(EncodeLayout(counts)).ok()) << "a name and a number";
   Layout layout = Small();
   layout.voters.clear();
   EXPECT_FALSE(DecodeLayout(EncodeLayout(layout)).ok());

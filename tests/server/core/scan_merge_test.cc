@@ -59,6 +59,13 @@ TEST_F(ScanMergeTest, AnErrorOrAPageWithoutProgressIsMadeUpForByAnother) {
   EXPECT_EQ(merge.Answer(turn, kOp, kB, {.code = absl::StatusCode::kDataLoss}), Verdict::kLost);
 }
 
+TEST_F(ScanMergeTest, RowsThatWereNotAskedForAreMadeUpForByAnother) {
+  Asked();
+  EXPECT_EQ(Answer(kA, {RowOf("a", "1", kA, 1)}, false), Verdict::kPending);
+  EXPECT_EQ(Asked(), std::vector<NodeId>{kC});
+  EXPECT_EQ(Answer(kB, {RowOf("b", "1", kA, 1), RowOf("z", "1", kA, 1)}, true), Verdict::kLost);
+}
+
 TEST_F(ScanMergeTest, BytesThatAreNoRecordAreAnError) {
   Answer(kA, {{"b", std::make_shared<const std::string>("rubbish")}}, true);
   Answer(kB, {RowOf("b", "1", kA, 1)}, true);

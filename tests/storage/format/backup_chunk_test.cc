@@ -111,6 +111,7 @@ TEST(BackupChunk, RefusesWhatIsNotInOrderOrOfALaterFormat) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeChunk(finish(1, {"short"})).status()));
   EXPECT_TRUE(absl::IsDataLoss(DecodeChunk(finish(1, {})).status()));
   EXPECT_TRUE(absl::IsUnimplemented(DecodeChunk(finish(2, {a, b})).status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeChunk(finish(0, {a, b})).status()));
 }
 
 TEST(Sha256, IsThatOfTheStandard) {

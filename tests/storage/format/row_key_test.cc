@@ -38,6 +38,13 @@ TEST(RowKey, FloorAndCeilingEncloseATokensRows) {
   EXPECT_EQ(RowKeyCeiling(UINT32_MAX, UINT64_MAX), "") << "an empty end is the end of the table";
 }
 
+TEST(RowKey, WhatBeginsLikeAHintAndIsNoneIsAboutItself) {
+  const std::string row_key = MakeRowKey(1, 2, "k");
+  EXPECT_EQ(HintedRowKey(MakeHintKey(7, row_key)), row_key);
+  EXPECT_EQ(HintedRowKey(row_key), row_key);
+  EXPECT_EQ(HintedRowKey("\xff\xff\xff\xff short"), "\xff\xff\xff\xff short");
+}
+
 TEST(RowHash, NeverChanges) {
   EXPECT_EQ(ToString(HashRow("key", "record")), "a0c5ccfb6c5db6e113116f0d4e74ab2b");
   EXPECT_EQ(ToString(RowHash{.high = 0xab, .low = 0x1}), "00000000000000ab0000000000000001");
