@@ -17,6 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr char kAcknowledgementsPayload[] = "gyre/acknowledgements";
 constexpr milliseconds kTimeoutMax = std::chrono::hours(1);
 
 bool IsTimeout(milliseconds timeout) { return timeout > milliseconds(0) && timeout <= kTimeoutMax; }
@@ -55,6 +56,22 @@ Answer Await(const std::function<void(std::function<void(Answer)>)>& start) {
 bool OutcomeUnknown(const absl::Status& write_status) {
   return write_status.code() == absl::StatusCode::kUnknown ||
          write_status.code() == absl::StatusCode::kDeadlineExceeded;
+}
+
+absl::Status WithAcknowledgements(absl::Status status, const Acknowledgements& acknowledgements) {
+  status.SetPayload(kAcknowledgementsPayload, absl::Cord(std::to_string(acknowledgements.got) + " of " +
+                                                         std::to_string(acknowledgements.needed)));
+  return status;
+}
+
+std::optional<Acknowledgements> AcknowledgementsOf(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kAcknowledgementsPayload);
+  if (!payload) return std::nullopt;
+  std::istringstream text{std::string(*payload)};
+  Acknowledgements acknowledgements;
+  std::string of;
+  text >> acknowledgements.got >> of >> acknowledgements.needed;
+  return acknowledgements;
 }
 
 std::vector<std::string> NodesAsked(const absl::Status& status) {

@@ -43,9 +43,13 @@ struct Options {
 /// True when a write with this status may or may not have happened, or may still happen.
 GYRE_EXPORT bool OutcomeUnknown(const absl::Status& write_status);
 
-/// The nodes (HOST:PORT) that a call with this status was sent to, in that order, the last eight at most. How
-/// many replicas acknowledged a write of unknown outcome, its message says.
+/// The nodes (HOST:PORT) that a call with this status was sent to, in that order, the last eight at most.
 GYRE_EXPORT std::vector<std::string> NodesAsked(const absl::Status& status);
+
+/// How many replicas answered the call with this status, and how many had to, as its coordinator told it of
+/// the last attempt. Nothing where they were not too few, or where no coordinator told: it is an older one,
+/// or was lost itself.
+GYRE_EXPORT std::optional<Acknowledgements> AcknowledgementsOf(const absl::Status& status);
 
 /// Reads and writes keys.
 ///
@@ -64,7 +68,8 @@ GYRE_EXPORT std::vector<std::string> NodesAsked(const absl::Status& status);
 /// - UNAVAILABLE: no node, or too few replicas, reached; certainly without effect.
 /// - UNKNOWN, DEADLINE_EXCEEDED: for a write, OutcomeUnknown(status) is true.
 ///
-/// A key that is not there is no error: GetResult::found() is false.
+/// A key that is not there is no error: GetResult::found() is false. NodesAsked and AcknowledgementsOf say
+/// more of an error than its code.
 ///
 /// **Time.** A call is answered no later than a second after its timeout. Calls that are safe to repeat are
 /// retried until then; a put is safe because it carries an id by which the servers know it again.

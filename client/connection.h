@@ -71,6 +71,9 @@ using Request = std::variant<PutRequest, GetRequest, DeleteRequest, ScanRequest>
 /// What a node answers when it has no error to tell.
 using Reply = std::variant<std::monostate, PutResult, GetResult, DeleteResult, ScanPage>;
 
+/// `status`, which is an error, such that AcknowledgementsOf gives these: how a connection tells them.
+GYRE_EXPORT absl::Status WithAcknowledgements(absl::Status status, const Acknowledgements& acknowledgements);
+
 /// How far an attempt got.
 enum class Fate : uint8_t {
   kAnswered,  ///< the node answered: `status` is its word

@@ -100,6 +100,13 @@ struct UpdateOptions {
   std::optional<std::chrono::milliseconds> timeout;  ///< of the read and of the write, each
 };
 
+/// Of a call that failed for want of replicas: how many answered, and how many had to.
+struct Acknowledgements {
+  uint32_t got = 0;     ///< of a write: replicas that hold it durably, and maybe more by now; not begun: 0
+  uint32_t needed = 0;  ///< what w or r made of it, or of the read that some writes begin with
+  bool operator==(const Acknowledgements&) const = default;
+};
+
 /// What a put did. A context is opaque bytes: keep it, and give it back with the write that builds on what
 /// was seen.
 struct PutResult {

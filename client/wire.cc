@@ -144,9 +144,12 @@ AttemptResult FromWire(v1::SessionReply& wire) {
   if (wire.code() == 0) return {.fate = Fate::kAnswered, .status = absl::OkStatus(), .reply = ReplyOf(wire)};
   const int code =
       wire.code() <= kCodeMax ? static_cast<int>(wire.code()) : static_cast<int>(absl::StatusCode::kUnknown);
-  return {.fate = Fate::kAnswered,
-          .status = absl::Status(static_cast<absl::StatusCode>(code), wire.message()),
-          .reply = {}};
+  absl::Status status(static_cast<absl::StatusCode>(code), wire.message());
+  if (wire.has_acknowledgements()) {
+    status = WithAcknowledgements(std::move(status),
+                                  {wire.acknowledgements().got(), wire.acknowledgements().needed()});
+  }
+  return {.fate = Fate::kAnswered, .status = std::move(status), .reply = {}};
 }
 
 uint64_t LayoutEpochOf(const v1::SessionReply& wire) {

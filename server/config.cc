@@ -354,13 +354,14 @@ absl::StatusOr<Invocation> ReadConfig(std::span<const std::string> arguments,
     if (auto status = Give(given, *FindSetting(name), value, "flag --" + name); !status.ok()) return status;
   }
   StoreAll(given, invocation.config);
+  if (flags->print == "--print-identity") {
+    // It is asked before there are certificates, without which the settings do not fit together yet.
+    invocation.action = Invocation::Action::kPrintIdentity;
+    return invocation;
+  }
   if (auto status = CheckTogether(given, invocation.config); !status.ok()) return status;
   StoreAll(given, invocation.config);  // again: what is advertised is settled now
-  if (flags->print == "--print-identity") {
-    invocation.action = Invocation::Action::kPrintIdentity;
-  } else if (!flags->print.empty()) {
-    invocation.text = PrintConfig(given);
-  }
+  if (!flags->print.empty()) invocation.text = PrintConfig(given);
   return invocation;
 }
 

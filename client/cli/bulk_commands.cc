@@ -3,21 +3,24 @@
 #include <CLI/CLI.hpp>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <unistd.h>
 
+#include "client/cli/progress.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
+#include "ring/token.h"
 
 namespace gyre::cli {
 namespace {
 
 constexpr uint64_t kInFlightMax = 256;
 constexpr uint64_t kErrorsShown = 10;
-constexpr uint64_t kProgressEvery = 10000;
+constexpr int kProgressShift = 32;  // of tokens: how far a scan is, in 2^32 parts
 
 Json RowJson(const ScanRow& row, bool keys_only) {
   Json json;
@@ -70,8 +73,9 @@ void Export(Session& session, const std::string& path) {
     file.open(path, std::ios::binary | std::ios::trunc);
     if (!file) return session.Fail(kOtherFailure, "PERMISSION_DENIED", "cannot write " + path);
   }
-  uint64_t rows = 0;
-  const bool terminal = isatty(STDERR_FILENO) == 1;
+  // Rows come in the order of their tokens, which are spread evenly. A line between them would be in the way.
+  ProgressLine progress;
+  const bool apart = path != "-" || isatty(STDOUT_FILENO) != 1;
   const absl::Status status = client->Scan({}, [&](const ScanRow& row) {
     const Json json = RowJson(row, /*keys_only=*/false);
     if (path == "-") {
@@ -79,11 +83,11 @@ void Export(Session& session, const std::string& path) {
     } else {
       file << json.dump() << '\n';
     }
-    if (terminal && ++rows % kProgressEvery == 0)
-      std::fprintf(stderr, "\r%lu keys", static_cast<unsigned long>(rows));
+    if (apart)
+      progress.Show("exporting", TokenOf(row.key).value >> kProgressShift, uint64_t{1} << kProgressShift);
     return path == "-" ? std::ferror(stdout) == 0 : file.good();
   });
-  if (terminal && rows >= kProgressEvery) std::fputc('\n', stderr);
+  progress.Clear();
   if (!status.ok()) return session.Fail(status, Effect::kRead);
   if (path == "-") return;
   file.close();
@@ -120,6 +124,7 @@ class Import {
   void Finish() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return in_flight_ == 0; });
+    progress_.Clear();
     if (session_.json) {
       session_.Print(Json{{"imported", imported_}, {"failed", failed_}});
     } else {
@@ -129,11 +134,15 @@ class Import {
     // The first wrong lines were told; the exit code is that of the last put that failed, if any did.
     session_.exit_code = last_.ok() ? static_cast<int>(kUsage) : ExitCodeOf(last_, Effect::kWrite);
   }
-  void Progress(uint64_t lines) { std::fprintf(stderr, "\r%lu lines", static_cast<unsigned long>(lines)); }
+  void Progress(uint64_t done, uint64_t total) {
+    const std::lock_guard lock(mutex_);
+    progress_.Show("importing", done, total);
+  }
 
  private:
   void FailedLocked(uint64_t line, const std::string& what) {
     if (++failed_ > kErrorsShown) return;
+    progress_.Clear();
     session_.Fail(kOtherFailure, "IMPORT", "line " + std::to_string(line) + ": " + what);
   }
 
@@ -144,6 +153,7 @@ class Import {
   uint64_t imported_ = 0;
   uint64_t failed_ = 0;
   absl::Status last_;
+  ProgressLine progress_;
 };
 
 // The values of a line, or nothing when it is wrong.
@@ -189,16 +199,21 @@ void ImportAll(Session& session, const std::string& path) {
     if (!file) return session.FailUsage("cannot read " + path);
   }
   std::istream& in = path == "-" ? std::cin : file;
-  const bool terminal = isatty(STDERR_FILENO) == 1;
+  // By bytes of a file; of anything else only the lines are known.
+  std::error_code no_file;
+  const uint64_t bytes = path == "-" ? 0 : std::filesystem::file_size(path, no_file);
+  const uint64_t total = no_file ? 0 : bytes;
   Import import(session);
   std::string text;
   uint64_t number = 0;
+  uint64_t bytes_read = 0;
   while (std::getline(in, text)) {
     ++number;
+    bytes_read += text.size() + 1;
+    import.Progress(total > 0 ? bytes_read : number, total);
     if (text.empty()) continue;
     const absl::Status status = ImportLine(*client, import, number, text);
     if (!status.ok()) import.Failed(number, std::string(status.message()));
-    if (terminal && number % kProgressEvery == 0) import.Progress(number);
   }
   import.Finish();
 }

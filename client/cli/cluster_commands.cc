@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/cli/pause.h"
+#include "client/cli/progress.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -164,8 +165,13 @@ void Digests(Session& session) {
 absl::StatusOr<RepairTotals> RepairAll(Session& session, const ClusterInfo& info,
                                        AdminClient::Repairing what) {
   RepairTotals all;
+  ProgressLine progress;
+  const auto members = static_cast<uint64_t>(std::ranges::count_if(info.nodes, &NodeStatus::member));
+  uint64_t asked = 0;
   for (const NodeStatus& node : info.nodes) {
     if (!node.member) continue;
+    if (what == AdminClient::Repairing::kStartAndWait)
+      progress.Show("repairing node " + node.id, asked++, members);
     const auto totals = session.AdminOf(node.address).Repair(what);
     if (!totals.ok()) {
       return absl::Status(totals.status().code(),

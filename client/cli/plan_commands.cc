@@ -7,12 +7,12 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
-#include <unistd.h>
 
 #include "client/cli/node_name.h"
 #include "client/cli/options.h"
 #include "client/cli/pause.h"
 #include "client/cli/plan_file.h"
+#include "client/cli/progress.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
 
@@ -187,31 +187,19 @@ void MakePlan(Session& session, const PlanFlags& flags) {
                                   : "nothing is changed; gyre cluster apply " + flags.out + " does it");
 }
 
-// Says how far it is, where a person looks on.
-class Progress {
- public:
-  ~Progress() {
-    if (shown_) std::fputs("\n", stderr);
+// How many members have got their data.
+void Show(const ClusterInfo& info, ProgressLine& progress) {
+  if (info.active_layouts < 2) return;
+  uint64_t members = 0;
+  uint64_t synced = 0;
+  for (const NodeStatus& node : info.nodes) {
+    if (node.step.empty()) continue;
+    ++members;
+    if (node.step == "sync" || node.step == "sync-ack" || node.step == "done") ++synced;
   }
-  void Show(const ClusterInfo& info) {
-    if (isatty(STDERR_FILENO) != 1) return;
-    size_t members = 0;
-    size_t synced = 0;
-    for (const NodeStatus& node : info.nodes) {
-      if (node.step.empty()) continue;
-      ++members;
-      if (node.step == "sync" || node.step == "sync-ack" || node.step == "done") ++synced;
-    }
-    if (info.active_layouts < 2) return;
-    std::fprintf(stderr, "\rlayout %llu: %zu of %zu members have got their data ",
-                 static_cast<unsigned long long>(info.layout_epoch), synced, members);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-
- private:
-  bool shown_ = false;
-};
+  const std::string counts = std::to_string(synced) + " of " + std::to_string(members);
+  progress.Show(counts + " members have got their data", synced, members);
+}
 
 // Until the layout is the only active one on the node that answers, and the next change may come. OK, or why
 // that cannot be told.
@@ -220,7 +208,7 @@ absl::Status AwaitRetirement(const Session& session, uint64_t epoch) {
   constexpr absl::Duration kSilenceMax = absl::Minutes(1);
   const std::string applied = "layout " + std::to_string(epoch) + " is applied, but ";
   absl::Time answered_at = absl::Now();
-  Progress progress;
+  ProgressLine progress;
   while (true) {
     const auto moves = session.Admin().Moves();
     if (moves.ok()) {
@@ -230,7 +218,7 @@ absl::Status AwaitRetirement(const Session& session, uint64_t epoch) {
                                   " was applied, and is gone back from: somebody aborted it");
       }
       if (moves->layout_epoch >= epoch && moves->finished) return absl::OkStatus();
-      if (const auto info = session.Admin().ClusterStatus(); info.ok()) progress.Show(*info);
+      if (const auto info = session.Admin().ClusterStatus(); info.ok()) Show(*info, progress);
     } else if (absl::Now() - answered_at > kSilenceMax) {
       return absl::AbortedError(
           applied + "whether its data has moved cannot be seen: " + std::string(moves.status().message()));

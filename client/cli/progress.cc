@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <unistd.h>
+#include <utility>
 
 namespace gyre::cli {
 namespace {
@@ -16,16 +17,17 @@ constexpr char kErase[] = "\r\x1b[K";  // to the end of the line
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
-ProgressLine::~ProgressLine() {
-  if (drawn_) std::fputs(kErase, stderr);
-}
-
 void ProgressLine::Show(const std::string& doing, uint64_t done, uint64_t total) {
   const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || now < next_at_) return;
+  if (!terminal_ || (now < next_at_ && doing == doing_)) return;
   next_at_ = now + kBetween;
+  doing_ = doing;
   drawn_ = true;
   std::fprintf(stderr, "%s%s", kErase, ProgressText(doing, done, total).c_str());
+}
+
+void ProgressLine::Clear() {
+  if (std::exchange(drawn_, false)) std::fputs(kErase, stderr);
 }
 
 std::string ProgressText(const std::string& doing, uint64_t done, uint64_t total) {

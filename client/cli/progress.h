@@ -12,14 +12,18 @@ class ProgressLine {
   ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine();
+  ~ProgressLine() { Clear(); }
 
-  // Drawn at most ten times a second; not at all unless stderr is a terminal. `total` 0: not known.
+  // Drawn when something else is done, and else at most ten times a second; not at all unless stderr is a
+  // terminal. `total` 0: not known.
   void Show(const std::string& doing, uint64_t done, uint64_t total);
+  // Makes room for what is printed now.
+  void Clear();
 
  private:
   const bool terminal_;
   bool drawn_ = false;
+  std::string doing_;
   std::chrono::steady_clock::time_point next_at_;
 };
 

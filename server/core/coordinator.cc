@@ -62,7 +62,9 @@ void Coordinator::FetchPageReply(const Turn& turn, NodeId from, OpId id, peer::F
 void Coordinator::Forward(const Turn& turn, Origin origin, NodeId to, Call call, Micros deadline) {
   const OpId id = next_op_++;
   Add(id, ForwardOp{origin, to}, deadline);
-  turn.Send(to, id, peer::Forward{std::move(call), deadline - turn.now.steady});
+  // Its word of what it lacked is to come before this node waits no more.
+  const Micros left = deadline - turn.now.steady;
+  turn.Send(to, id, peer::Forward{std::move(call), Micros{left.value - left.value / 10}});
 }
 
 bool Coordinator::AnyBefore(OpId op) const {
@@ -145,7 +147,7 @@ void Coordinator::OnTimer(const Turn& turn, OpId id) {
       if (write->gather) write->gather->AskNext(turn, id);
       return;
     }
-    if (!write->replied) Fail(turn, write->origin, WriteTimedOut(write->quorum));
+    if (!write->replied) Fail(turn, write->origin, WriteTimedOut(write->quorum, write->need.need));
     return EndWrite(turn, id);
   }
   if (auto* read = Find<ReadOp>(id)) {

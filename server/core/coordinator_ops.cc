@@ -3,12 +3,19 @@
 
 #include <bit>
 
+#include "server/core/acks.h"
 #include "storage/format/row_key.h"
 
 namespace gyre {
 namespace {
 
 const std::string kDefaultKeyspace = "default";
+
+Acks AcksOf(const Quorum& quorum) { return {quorum.acks(), quorum.need()}; }
+
+std::string CountText(const Quorum& quorum) {
+  return std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) + " replicas ";
+}
 
 // For each of `slots` that cannot be reached, the next of the layout's preference list that can.
 void StandIn(const Turn& turn, const View& view, Token token, Quorum::Slots slots, ReplicaSet& set) {
@@ -30,12 +37,17 @@ absl::Status OutcomeUnknown(const std::string& why) {
                             "; the write may still take effect. Read the key to see");
 }
 
-absl::Status WriteTimedOut(const Quorum& quorum) {
+absl::Status WriteTimedOut(const Quorum& quorum, int need) {
   if (quorum.replicas() == 0) {
-    return absl::UnavailableError("the write was not begun in time; nothing was changed. Try again");
+    return WithAcks(absl::UnavailableError("the write was not begun in time; nothing was changed. Try again"),
+                    {0, need});
   }
-  return OutcomeUnknown(std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) +
-                        " replicas confirmed the write in time");
+  return WithAcks(OutcomeUnknown(CountText(quorum) + "confirmed the write in time"), AcksOf(quorum));
+}
+
+absl::Status WriteLost(const Quorum& quorum) {
+  return WithAcks(OutcomeUnknown(CountText(quorum) + "confirmed the write and too many of the others failed"),
+                  AcksOf(quorum));
 }
 
 absl::Status NotSeenYet() {
@@ -46,8 +58,7 @@ absl::Status NotSeenYet() {
 }
 
 absl::Status ReadTimedOut(const Quorum& quorum) {
-  return absl::UnavailableError(std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) +
-                                " replicas answered the read in time");
+  return WithAcks(absl::UnavailableError(CountText(quorum) + "answered the read in time"), AcksOf(quorum));
 }
 
 absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,
@@ -61,9 +72,10 @@ absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<Replic
   }
   const int need = CountOf(count, replicas);
   if (need == 0) {
-    return absl::UnavailableError(std::string(field) + " is " + std::to_string(count.count) +
-                                  " but the cluster has " + std::to_string(replicas) +
-                                  " node(s); add nodes or ask for fewer replicas");
+    return WithAcks(absl::UnavailableError(std::string(field) + " is " + std::to_string(count.count) +
+                                           " but the cluster has " + std::to_string(replicas) +
+                                           " node(s); add nodes or ask for fewer replicas"),
+                    {0, CountOf(count, keyspace.n)});
   }
   return need;
 }

@@ -15,8 +15,11 @@ namespace gyre {
 
 // UNKNOWN: a write may have taken effect without its quorum.
 absl::Status OutcomeUnknown(const std::string& why);
-// What to say at the deadline of a write: UNAVAILABLE if nothing was stored or sent yet, else UNKNOWN.
-absl::Status WriteTimedOut(const Quorum& quorum);
+// What to say at the deadline of a write that `need` replicas must confirm: UNAVAILABLE if nothing was stored
+// or sent yet, else UNKNOWN. These and the next say how many replicas answered, in words and as Acks.
+absl::Status WriteTimedOut(const Quorum& quorum, int need);
+// UNKNOWN: too many replicas failed after the write was sent.
+absl::Status WriteLost(const Quorum& quorum);
 absl::Status ReadTimedOut(const Quorum& quorum);
 // UNAVAILABLE: no replica that answers has seen what the context of a read has.
 absl::Status NotSeenYet();

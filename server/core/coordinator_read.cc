@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "server/core/acks.h"
 #include "server/core/coordinator.h"
 #include "server/core/coordinator_ops.h"
 #include "storage/format/context_codec.h"
@@ -79,8 +80,10 @@ void Coordinator::BeginRead(const Turn& turn, Origin origin, GetCall call, Micro
 
 // Too many replicas cannot answer. `origin` is copied: its operation ends here.
 void Coordinator::FailLost(const Turn& turn, OpId id, Origin origin, const Fanout& fanout) {
+  const int need = fanout.quorum().need();
   Fail(turn, origin,
-       absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), fanout.quorum().need())));
+       WithAcks(absl::UnavailableError(DescribeMissing(turn, fanout.replicas(), need)),
+                {fanout.quorum().acks(), need}));
   ops_.erase(id);
 }
 

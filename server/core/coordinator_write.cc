@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "server/core/acks.h"
 #include "server/core/coordinator.h"
 #include "server/core/coordinator_ops.h"
 #include "storage/format/context_codec.h"
@@ -133,7 +134,9 @@ absl::Status Coordinator::PrepareQuorum(const Turn& turn, WriteOp& op) const {
       if ((group.slots >> slot & 1) != 0 && turn.Up(replicas[slot])) ++up;
     }
     if (up < group.need) {
-      return absl::UnavailableError(DescribeMissing(turn, replicas, group) + "; nothing was changed");
+      return WithAcks(
+          absl::UnavailableError(DescribeMissing(turn, replicas, group) + "; nothing was changed"),
+          {0, group.need});
     }
   }
   return absl::OkStatus();
@@ -221,10 +224,12 @@ void Coordinator::SettleGather(const Turn& turn, OpId id, WriteOp& op) {
   if (op.gather->fanout().verdict() == Verdict::kPending) return;
   if (op.gather->fanout().verdict() == Verdict::kLost) {
     const Fanout& fanout = op.gather->fanout();
+    const int need = fanout.quorum().need();
     return FailWrite(turn, id,
-                     absl::UnavailableError("the read before the write failed: " +
-                                            DescribeMissing(turn, fanout.replicas(), fanout.quorum().need()) +
-                                            "; nothing was changed"));
+                     WithAcks(absl::UnavailableError("the read before the write failed: " +
+                                                     DescribeMissing(turn, fanout.replicas(), need) +
+                                                     "; nothing was changed"),
+                              {fanout.quorum().acks(), need}));
   }
   absl::StatusOr<CutRecord> found = op.gather->Merged(op.keyspace->conflict);
   if (!found.ok()) return FailWrite(turn, id, found.status());
@@ -349,9 +354,7 @@ void Coordinator::SettleWrite(const Turn& turn, OpId id, WriteOp& op) {
                                    .fallbacks = fallbacks,
                                    .is_delete = op.is_delete}});
     } else {
-      Fail(turn, op.origin,
-           OutcomeUnknown(std::to_string(op.quorum.acks()) + " of " + std::to_string(op.quorum.need()) +
-                          " replicas confirmed the write and too many of the others failed"));
+      Fail(turn, op.origin, WriteLost(op.quorum));
     }
     op.replied = true;
     ++lingering_;

@@ -214,11 +214,18 @@ void FromResult(ScanResult&& result, uint64_t layout_epoch, v1::ScanReply& reply
   reply.set_layout_epoch(layout_epoch);
 }
 
+void FromAcks(const Acks& acks, v1::Acknowledgements& wire) {
+  wire.set_got(static_cast<uint32_t>(acks.got));
+  wire.set_needed(static_cast<uint32_t>(acks.needed));
+}
+
 void FromResult(CallResult&& result, v1::SessionReply& reply) {
   const uint64_t epoch = result.layout_epoch;
   if (!result.status.ok()) {
     reply.set_code(static_cast<uint32_t>(result.status.code()));
     reply.set_message(std::string(result.status.message()));
+    if (const std::optional<Acks> acks = AcksOf(result.status))
+      FromAcks(*acks, *reply.mutable_acknowledgements());
   } else if (auto* write = std::get_if<WriteResult>(&result.result)) {
     if (write->is_delete) return FromResult(std::move(*write), epoch, *reply.mutable_delete_());
     FromResult(std::move(*write), epoch, *reply.mutable_put());
@@ -231,7 +238,11 @@ void FromResult(CallResult&& result, v1::SessionReply& reply) {
 
 CallResult ToResult(v1::SessionReply&& reply) {
   if (reply.code() != 0) {
-    return {.status = absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message())};
+    absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+    if (!reply.has_acknowledgements()) return {.status = std::move(status)};
+    const v1::Acknowledgements& acks = reply.acknowledgements();
+    return {.status =
+                WithAcks(std::move(status), {static_cast<int>(acks.got()), static_cast<int>(acks.needed())})};
   }
   if (reply.has_delete_()) return {.result = ToWrite(*reply.mutable_delete_(), true)};
   return {.result = ToWrite(*reply.mutable_put(), false)};

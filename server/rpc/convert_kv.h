@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "proto/kv.grpc.pb.h"
+#include "server/core/acks.h"
 #include "server/core/call.h"
 
 namespace gyre {
@@ -24,6 +25,7 @@ void FromResult(WriteResult&& result, uint64_t layout_epoch, v1::PutReply& reply
 void FromResult(WriteResult&& result, uint64_t layout_epoch, v1::DeleteReply& reply);
 void FromResult(GetResult&& result, uint64_t layout_epoch, v1::GetReply& reply);
 void FromResult(ScanResult&& result, uint64_t layout_epoch, v1::ScanReply& reply);
+void FromAcks(const Acks& acks, v1::Acknowledgements& wire);
 // Into a session's reply, all but its id.
 void FromResult(CallResult&& result, v1::SessionReply& reply);
 // From the reply to a forwarded write.

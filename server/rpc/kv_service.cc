@@ -14,6 +14,11 @@
 #include "server/rpc/unary_calls.h"
 
 namespace gyre {
+namespace {
+
+constexpr char kAcksTrailer[] = "gyre-acknowledgements-bin";
+
+}  // namespace
 
 Micros TimeoutOf(const grpc::CallbackServerContext& context) {
   using std::chrono::milliseconds;
@@ -45,11 +50,16 @@ grpc::ServerUnaryReactor* KvService::Push(grpc::CallbackServerContext* context, 
   backend_.counters.hot_keys.Note(*call);
   const Micros timeout = TimeoutOf(*context);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto done = [this, reactor, reply](CallResult result) {
+  const auto done = [this, context, reactor, reply](CallResult result) {
     if (result.status.ok()) {
       FromResult(std::get<Result>(std::move(result.result)), result.layout_epoch, *reply);
     } else {
       backend_.counters.calls_failed.fetch_add(1, std::memory_order_relaxed);
+      if (const std::optional<Acks> acks = AcksOf(result.status)) {
+        v1::Acknowledgements wire;
+        FromAcks(*acks, wire);
+        context->AddTrailingMetadata(kAcksTrailer, wire.SerializeAsString());
+      }
     }
     reactor->Finish(ToGrpc(result.status));
   };

@@ -39,6 +39,21 @@ TEST(Session, CallsAreAnswered) {
   EXPECT_TRUE(client.Scan({}, [](const ScanRow&) { return true; }).ok());
 }
 
+TEST(Session, AnErrorBringsItsCounts) {
+  FakeKv node([](const v1::SessionBatch& batch, v1::SessionReplies& replies) {
+    v1::SessionReply& reply = *replies.add_replies();
+    reply.set_id(batch.requests(0).id());
+    reply.set_code(static_cast<uint32_t>(StatusCode::kUnknown));
+    reply.set_message("outcome unknown");
+    reply.mutable_acknowledgements()->set_needed(2);
+    return true;
+  });
+  Client client = ClientOf({node.address()});
+  const absl::Status failed = client.Put("k", "v").status();
+  EXPECT_TRUE(OutcomeUnknown(failed));
+  EXPECT_EQ(AcknowledgementsOf(failed), (Acknowledgements{.got = 0, .needed = 2}));
+}
+
 TEST(Session, TheCallsThatAnswersStartMakeOneBatch) {
   constexpr int kCalls = 10;
   v1::SessionBatch held;  // the node answers once it has all of a round

@@ -137,5 +137,35 @@ TEST_F(Hedged, AnErrorNamesTheNodes) {
   EXPECT_THAT(NodesAsked(absl::OkStatus()), IsEmpty());
 }
 
+// And how many replicas answered, and had to: also at the end of the attempts that a refusal costs.
+TEST_F(Hedged, AnErrorSaysHowManyReplicasAnswered) {
+  const auto mock = std::make_shared<Mock>();
+  Client client(mock, {});
+  const Acknowledgements one_of_three = {.got = 1, .needed = 3};
+  for (const absl::Status& status :
+       {absl::UnknownError("outcome unknown"), absl::UnavailableError("too few")}) {
+    EXPECT_CALL(*mock, Send(0, _, _))
+        .WillRepeatedly(mocks::Fail(Fate::kAnswered, WithAcknowledgements(status, one_of_three)));
+    const absl::Status failed = client.Put("k", "v").status();
+    EXPECT_EQ(failed.code(), status.code());
+    EXPECT_EQ(AcknowledgementsOf(failed), one_of_three) << failed;
+    EXPECT_EQ(failed.message(), status.message());
+  }
+}
+
+// What the last coordinator counted says nothing of an attempt whose answer was lost.
+TEST_F(Hedged, AnErrorSaysNothingOfReplicasWhereNobodyKnows) {
+  const auto mock = std::make_shared<Mock>();
+  Client client(mock, {});
+  EXPECT_CALL(*mock, Send(0, _, _))
+      .WillOnce(mocks::Fail(Fate::kLost, absl::UnavailableError("the link broke")))
+      .WillRepeatedly(
+          mocks::Fail(Fate::kAnswered, WithAcknowledgements(absl::UnavailableError("too few"), {0, 2})));
+  const absl::Status failed = client.Put("k", "v").status();
+  EXPECT_TRUE(OutcomeUnknown(failed)) << failed;
+  EXPECT_EQ(AcknowledgementsOf(failed), std::nullopt);
+  EXPECT_EQ(AcknowledgementsOf(absl::OkStatus()), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gyre

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from cases import ClusterTest
-from cluster import ENVIRONMENT, GYRED, run
+from cluster import ENVIRONMENT, GYRED, kv_pb2, run, wait_until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.abspath(GYRED))
@@ -55,6 +55,13 @@ class Package(ClusterTest):
         self.tool("ninja", "-C", build)
         self.says_what_it_should(os.path.join(build, "application"))
         self.tool(os.path.join(build, "mocked"))
+        # With a node away, all replicas cannot answer.
+        self.nodes[2].kill()
+        wait_until("the loss is noticed", lambda: self.nodes[2].address in {
+            node.address for node in self.nodes[0].topology().nodes if node.state != kv_pb2.Node.UP})
+        result = run([os.path.join(build, "application"), "too_few", self.nodes[0].address])
+        self.assert_exit(0, result)
+        self.assertEqual(result.stdout, b"0 of 3\n0 of 3\n")
 
     def test_by_pkg_config(self):
         environment = {**ENVIRONMENT, "PKG_CONFIG_PATH": os.path.join(self.lib, "pkgconfig"), "LD_LIBRARY_PATH": self.lib}

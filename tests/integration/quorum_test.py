@@ -1,5 +1,6 @@
 """Without a quorum calls fail honestly and in time, however the nodes were lost; nobody hangs."""
 
+import json
 import socket
 import threading
 import time
@@ -59,6 +60,16 @@ class Quorum(ClusterTest):
         while self.paused:
             self.paused.pop().resume()
 
+    def acknowledgements(self, codes, call, *arguments, **fields):
+        """(got, needed) of a call that fails with one of `codes`."""
+        with self.assertRaises(grpc.RpcError) as failed:
+            call(*arguments, **fields)
+        self.assertIn(failed.exception.code(), codes, failed.exception.details())
+        told = dict(failed.exception.trailing_metadata()).get("gyre-acknowledgements-bin")
+        self.assertIsNotNone(told, failed.exception.details())
+        message = kv_pb2.Acknowledgements.FromString(told)
+        return message.got, message.needed
+
     def timed_cli(self, *arguments, nodes=None):
         """A command that must end by its deadline and a second."""
         result = self.cluster.cli("--timeout", f"{TIMEOUT:g}s", *arguments, nodes=nodes)
@@ -94,6 +105,10 @@ class Quorum(ClusterTest):
                 self.assertEqual(node.values(b"%d" % i), [b"v"])
             self.assert_status(UNAVAILABLE, "3 of 3", node.put, b"key", b"lost", w=ALL)
             self.assert_status(UNAVAILABLE, "3 of 3", node.get, b"key", r=ALL)
+            self.assertEqual(self.acknowledgements([UNAVAILABLE], node.put, b"key", b"lost", w=ALL), (0, 3))
+            self.assertEqual(self.acknowledgements([UNAVAILABLE], node.get, b"key", r=ALL), (0, 3))
+            reply, = node.session([{"put": kv_pb2.PutRequest(key=b"key", value=b"lost", w=ALL)}])
+            self.assertEqual((reply.code, reply.acknowledgements.got, reply.acknowledgements.needed), (UNAVAILABLE.value[0], 0, 3))
         for _ in range(5):
             self.assert_exit(0, self.timed_cli("put", "key", "after"))
             self.assertEqual(self.timed_cli("get", "key").stdout, b"after")
@@ -117,6 +132,17 @@ class Quorum(ClusterTest):
         self.assertNotEqual(values, [])
         self.nodes[2].put(b"key", b"after", w=ALL, context=self.nodes[2].get(b"key").context)
         self.assertEqual(self.nodes[0].values(b"key", r=ALL), [b"after"])
+
+    def test_who_forwards_a_write_passes_on_how_many_confirmed_it(self):
+        self.cluster.create_keyspace("pairs", n=2)
+        self.addCleanup(self.cluster.drop_keyspace, "pairs")
+        self.addCleanup(self.resume)
+        located = json.loads(self.cluster.cli("-k", "pairs", "-o", "json", "locate", "key").stdout)
+        first, second = (each["address"] for each in located["preference_list"])
+        asked, = (node for node in self.nodes if node.address not in (first, second))
+        self.pause(*(node for node in self.nodes if node.address == second))
+        counts = self.acknowledgements([UNKNOWN], asked.put, b"key", b"v", keyspace="pairs", w=ALL, strict=True, timeout=TIMEOUT)
+        self.assertEqual(counts, (1, 2))
 
     def test_all_paused(self):
         self.pause(*self.nodes)

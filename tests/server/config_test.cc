@@ -225,6 +225,8 @@ TEST_F(ConfigTest, SettingsMustFitTogether) {
                    "--security.key=k"}),
             "none");
   EXPECT_EQ(Error({"--listen.client=[::1]:7400", "--listen.peer=localhost:7401"}), "none");
+  // Who the node is, is asked before it has a certificate.
+  EXPECT_EQ(Error({"--listen.peer=10.0.0.1:7401", "--print-identity"}), "none");
   EXPECT_EQ(Error({"--security.key=k"}),
             "flag --security.key: security.key is set and security.ca is not: TLS needs security.ca, "
             "security.certificate and security.key");

@@ -26,6 +26,20 @@ int Refused() {
   return absl::IsInvalidArgument(client.status()) ? 0 : 1;
 }
 
+// What failed for want of replicas says how many answered.
+int TooFew(const std::string& endpoint) {
+  auto client = gyre::Client::Connect({.endpoints = {endpoint}, .timeout = std::chrono::seconds(2)});
+  if (!client.ok()) return 1;
+  const absl::Status put = client->Put("k", "v", {.w = gyre::Replicas::All()}).status();
+  const absl::Status get = client->Get("k", {.r = gyre::Replicas::All()}).status();
+  for (const absl::Status& status : {put, get}) {
+    const auto acknowledgements = gyre::AcknowledgementsOf(status);
+    if (!acknowledgements) return std::fprintf(stderr, "%s\n", status.ToString().c_str()), 1;
+    std::printf("%u of %u\n", acknowledgements->got, acknowledgements->needed);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -38,5 +52,6 @@ int main(int argc, char** argv) {
   if (example == "session_store") return Sessions(endpoint);
   if (example == "members") return Members(endpoint);
   if (example == "refused") return Refused();
+  if (example == "too_few") return TooFew(endpoint);
   return 2;
 }
