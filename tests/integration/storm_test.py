@@ -63,7 +63,7 @@ class Endings(ClusterTest):
         spare = add_node(self.cluster)
         self.assert_exit(0, self.cluster.cli("cluster", "moves", "rate", "200000"))
         _, path = plan(self.cluster, "--add", id_of(spare))
-        with Load(self.nodes[:2]) as load:  # these are asked, and do not end
+        with Load(self.nodes[:2], strict=True) as load:  # these are asked, and do not end
             self.assert_exit(0, self.cluster.cli("cluster", "apply", path))
             for round_ in range(ROUNDS):
                 victim = spare if round_ % 2 == 0 else self.nodes[2]
