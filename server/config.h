@@ -24,7 +24,8 @@ inline constexpr std::string_view kGyredVersion = "0.1.0";
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 enum class LogFormat : uint8_t { kText, kJson };
 
-// All settings, checked. Addresses are HOST:PORT, an IPv6 host in brackets. Defaults and limits: settings_table.cc.
+// All settings, checked. Addresses are HOST:PORT, an IPv6 host in brackets. Defaults and limits:
+// settings_table.cc.
 struct Config {
   struct {
     std::string data_dir;
