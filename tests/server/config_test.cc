@@ -234,7 +234,8 @@ TEST_F(ConfigTest, SettingsMustFitTogether) {
             "flag --security.permissions: security.permissions: \"a b reed\" is no permission: write CLIENT "
             "KEYSPACE VERBS, the verbs read, write, delete and scan joined by +");
   EXPECT_EQ(FileError("[security]\npermissions = [\"a b read\", \"a b, read\"]\n"),
-            "g.toml:2: security.permissions is written as a list of quoted texts");
+            "g.toml:2: security.permissions is written as a list of quoted texts, none of them empty or with "
+            "a comma");
   EXPECT_EQ(Error({"--listen.peer=127.0.0.1:7400"}),
             "flag --listen.peer: listen.peer must differ from listen.client: both are 127.0.0.1:7400");
   EXPECT_EQ(Error({"--limits.value_bytes=4MiB"}),
