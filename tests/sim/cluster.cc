@@ -21,7 +21,8 @@ KeyspaceSpec DrawKeyspace(Random& random, const std::string& name, int nodes, Co
                            .conflict = rule};
   const auto count = [&] {
     const auto how = static_cast<ReplicaCount::How>(random.Below(4));
-    return ReplicaCount{how, 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(keyspace.n)))};
+    const int64_t count = 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(keyspace.n)));
+    return ReplicaCount{how, how == ReplicaCount::How::kCount ? count : 0};  // a name has no number beside it
   };
   if (random.Chance(0.5)) keyspace.r = count();
   if (random.Chance(0.5)) keyspace.w = count();
