@@ -127,11 +127,13 @@ void ApplyPut(Record& record, Version version, const CausalContext* context, Con
   CheckWrite(record, version.dot, context);
   assert(!version.retried || context != nullptr);
   assert(!version.retried || !version.write_id.empty());
-  DropReplaced(record, context, version.dot, rule);
+  // A put that was superseded before this attempt of it arrived stays dead. Where it knows of nothing, it then
+  // replaces nothing either: what is here came after it.
+  const bool dead = IsSuperseded(record.superseded, version.write_id);
+  if (!dead || context != nullptr) DropReplaced(record, context, version.dot, rule);
   if (context != nullptr) record.seen.Join(context->seen);
   record.seen.Add(version.dot);
-  // A put that was superseded before this attempt of it arrived stays dead.
-  if (IsSuperseded(record.superseded, version.write_id)) return;
+  if (dead || IsSuperseded(record.superseded, version.write_id)) return;
   record.versions.push_back(std::move(version));
 }
 

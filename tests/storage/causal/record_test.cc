@@ -63,6 +63,7 @@ constexpr Row kRows[] = {
      "", ""},
     {"the same in the other order", "A+1=7 B+2*7: C-3:B2 A<C A<B", "", ""},
     {"the twin of a retried put stays dead after an overwrite", "A+1=7 B+2*7: B+3:B2 A<B", "B3", "B3"},
+    {"a late blind attempt of a superseded write replaces nothing", "A+1*7: A+2 A+3=7", "A2", "A3"},
     {"a late marked retry of a superseded write stays dead", "B+1*7: B+2:B1 A<B A+3*7:", "B2", "A3"},
     {"what superseded one retry does not touch other writes", "A+1=8 B+2*7: B-3:B2 A<B", "A1", ""},
     {"a twin that its coordinator holds dies with the retry", "A+1=7 B+2*7: A<B A+3:B2", "A3", "A3"},

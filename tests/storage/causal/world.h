@@ -156,6 +156,10 @@ class World {
       event.retried = again && reader != nullptr && Below(2) == 0;
       ids_.push_back(event.id);
     }
+    // A late attempt of what is dead already comes before what is there.
+    const bool late = put && reader == nullptr && rule_ == ConflictRule::kSiblings &&
+                      DeadIds(events_, replica).contains(event.id);
+    if (late) event.past.clear();
     events_[dot] = event;
     replica.known.insert(event.past.begin(), event.past.end());
     replica.known.insert(dot);
