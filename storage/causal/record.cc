@@ -127,8 +127,8 @@ void ApplyPut(Record& record, Version version, const CausalContext* context, Con
   CheckWrite(record, version.dot, context);
   assert(!version.retried || context != nullptr);
   assert(!version.retried || !version.write_id.empty());
-  // A put that was superseded before this attempt of it arrived stays dead. Where it knows of nothing, it then
-  // replaces nothing either: what is here came after it.
+  // A put that was superseded before this attempt of it arrived stays dead. Where it knows of nothing, it
+  // then replaces nothing either: what is here came after it.
   const bool dead = IsSuperseded(record.superseded, version.write_id);
   if (!dead || context != nullptr) DropReplaced(record, context, version.dot, rule);
   if (context != nullptr) record.seen.Join(context->seen);
