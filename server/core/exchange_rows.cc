@@ -118,7 +118,8 @@ void Exchange::RowsReply(const Turn& turn, NodeId from, OpId op, const peer::Com
   }
   if (reply.code == absl::StatusCode::kResourceExhausted) return AskRowsLater(turn);
   if (reply.code != absl::StatusCode::kOk) return SkipLeaf(turn);
-  if (reply.covered_to <= work.after || reply.covered_to > work.page_end) return Abandon(turn);
+  // Between `after` and itself with a zero byte no key lies: that would be asked again for ever.
+  if (reply.covered_to <= work.after + '\0' || reply.covered_to > work.page_end) return Abandon(turn);
   auto row = work.rows.begin();
   for (const std::string& wanted : reply.wanted) {
     row = std::find_if(row, work.rows.end(), [&](const Row& r) { return r.row_key == wanted; });

@@ -64,6 +64,27 @@ struct ExchangeProof : ComparingNodeTest {
   }
 };
 
+TEST_F(ExchangeProof, AnAnswerThatCoversNothingIsNotAskedForAgain) {
+  int asked = 0;
+  BeginRound();
+  for (int look = 0; look < 2; ++look) {
+    Compare([&](const Outbox::Send& send) {
+      if (const auto* sums = std::get_if<peer::CompareSums>(&send.message.body)) {
+        peer::CompareSumsReply reply;
+        for (uint32_t i = 0; i < sums->slices.size(); ++i) {
+          if (send.to == kB && Holds(sums->slices[i], TokenOf("k"))) reply.unequal.push_back(i);
+        }
+        Answer(send.to, send.message.op, std::move(reply));
+      } else if (const auto* rows = std::get_if<peer::CompareRows>(&send.message.body)) {
+        ASSERT_LT(++asked, 3);
+        Answer(send.to, send.message.op, peer::CompareRowsReply{.covered_to = rows->after + '\0'});
+      }
+    });
+    if (look == 0) TickAfter(Millis(500));  // it looks twice at what is not equal
+  }
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(ExchangeProof, WhenAllIsEqual) {
   BeginRound();
   EXPECT_EQ(Proved(), kNow);
