@@ -38,6 +38,9 @@ absl::Status CheckName(std::string_view name) {
 }
 
 absl::Status CheckCount(const std::string& field, const KeyspaceSpec& keyspace, const ReplicaCount& need) {
+  // It would get lost on the wire, and with it the digest.
+  if (need.how != ReplicaCount::How::kCount && need.count != 0)
+    return Invalid(field + ": a name of a count has no number beside it");
   if (CountOf(need, keyspace.n) > 0) return absl::OkStatus();
   return Invalid(field + ": " + std::to_string(need.count) +
                  " answers cannot be asked of n = " + std::to_string(keyspace.n) + " replicas of keyspace " +

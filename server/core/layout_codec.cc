@@ -52,12 +52,8 @@ void WriteReplicaCount(ByteWriter& out, const ReplicaCount& need) {
 
 ReplicaCount ReadReplicaCount(ByteReader& in) {
   const uint8_t how = in.Byte();
-  const auto count = static_cast<int64_t>(in.Fixed64());
-  const ReplicaCount need = {static_cast<ReplicaCount::How>(how), count};
-  // A name has no number beside it; on the wire it would get lost.
-  if (need.how > ReplicaCount::How::kCount || (need.how != ReplicaCount::How::kCount && count != 0))
-    in.Fail();
-  return need;
+  if (how > static_cast<uint8_t>(ReplicaCount::How::kCount)) in.Fail();
+  return {static_cast<ReplicaCount::How>(how), static_cast<int64_t>(in.Fixed64())};
 }
 
 void WriteKeyspace(ByteWriter& out, const KeyspaceSpec& keyspace) {

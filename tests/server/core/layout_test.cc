@@ -226,6 +226,9 @@ TEST(CheckLayout, KnowsTheRules) {
       [](Layout& l) { l.keyspaces[0].id = 0; },
       [](Layout& l) { l.keyspaces[0].id = 2; },
       [](Layout& l) { l.keyspaces[0].n = 0; },
+      [](Layout& l) {
+        l.keyspaces[0].r = {How::kQuorum, 2};
+      },
       [](Layout& l) { l.keyspaces.push_back(l.keyspaces[0]); },
       [](Layout& l) {
         l.keyspace_ids_used = 2;
