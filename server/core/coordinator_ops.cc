@@ -11,7 +11,7 @@ namespace {
 
 const std::string kDefaultKeyspace = "default";
 
-Acks AcksOf(const Quorum& quorum) { return {quorum.acks(), quorum.need()}; }
+Acks CountsOf(const Quorum& quorum) { return {quorum.acks(), quorum.need()}; }
 
 std::string CountText(const Quorum& quorum) {
   return std::to_string(quorum.acks()) + " of " + std::to_string(quorum.need()) + " replicas ";
@@ -42,12 +42,12 @@ absl::Status WriteTimedOut(const Quorum& quorum, int need) {
     return WithAcks(absl::UnavailableError("the write was not begun in time; nothing was changed. Try again"),
                     {0, need});
   }
-  return WithAcks(OutcomeUnknown(CountText(quorum) + "confirmed the write in time"), AcksOf(quorum));
+  return WithAcks(OutcomeUnknown(CountText(quorum) + "confirmed the write in time"), CountsOf(quorum));
 }
 
 absl::Status WriteLost(const Quorum& quorum) {
   return WithAcks(OutcomeUnknown(CountText(quorum) + "confirmed the write and too many of the others failed"),
-                  AcksOf(quorum));
+                  CountsOf(quorum));
 }
 
 absl::Status NotSeenYet() {
@@ -58,7 +58,7 @@ absl::Status NotSeenYet() {
 }
 
 absl::Status ReadTimedOut(const Quorum& quorum) {
-  return WithAcks(absl::UnavailableError(CountText(quorum) + "answered the read in time"), AcksOf(quorum));
+  return WithAcks(absl::UnavailableError(CountText(quorum) + "answered the read in time"), CountsOf(quorum));
 }
 
 absl::StatusOr<int> NeededReplicas(const char* field, const std::optional<ReplicaCount>& asked,

@@ -17,16 +17,21 @@ class GivingPace {
  public:
   // Whether a page may be given now.
   bool Admits(Micros now) const { return now >= next_at_; }
-  // So much was given, and the next page waits until it is paid. Pages that were admitted together are paid
-  // one after the other.
-  void Charge(Micros now, uint64_t bytes, uint64_t bytes_per_second) {
-    next_at_ = std::max(next_at_, now) + Micros{static_cast<int64_t>(bytes * 1'000'000 / bytes_per_second)};
-  }
+  // So much time a page that was given counts for; the next one waits until it is over. Pages that were
+  // admitted together wait one after the other.
+  void Charge(Micros now, Micros time) { next_at_ = std::max(next_at_, now) + time; }
+  // The rate is another: what was charged by the one before counts no more.
+  void Forgive() { next_at_ = {}; }
 
-  // A request that was not admitted. One of each node waits: an older one has been given up by its sender.
+  // A request that was not admitted. One of each node waits: an older one has been given up by its sender,
+  // which keeps its place.
   void Wait(FromPeer request) {
-    PeerLost(request.from);
-    waiting_.push_back(std::move(request));
+    const auto older = std::ranges::find(waiting_, request.from, &FromPeer::from);
+    if (older == waiting_.end()) {
+      waiting_.push_back(std::move(request));
+    } else {
+      *older = std::move(request);
+    }
   }
 
   // The next one, when its time has come; to be handled as if it came now.

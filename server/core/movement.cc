@@ -198,7 +198,7 @@ void Movement::PageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPage
   if (!reply.complete) page.covered_to = reply.rows.back().row_key;
   asked_all_ = reply.complete;
   asked_after_ = page.covered_to;
-  const uint64_t cost = CostOf(reply.rows);
+  next_at_ = std::max(next_at_, turn.now.steady) + TimeOf(reply.rows);
   for (Row& row : reply.rows) {
     page.keys += 1;
     page.bytes += BytesOf(row);
@@ -210,8 +210,6 @@ void Movement::PageReply(const Turn& turn, NodeId from, OpId op, peer::FetchPage
   }
   keys_received_ += page.keys;
   bytes_received_ += page.bytes;
-  next_at_ = std::max(next_at_, turn.now.steady) +
-             Micros{static_cast<int64_t>(cost * 1'000'000 / bytes_per_second())};
   pages_.push_back(page);
   EndPages(turn, *task);
 }
@@ -301,10 +299,10 @@ void Movement::StartOver(const Turn& turn, Micros pause) {
   next_at_ = std::max(next_at_, turn.now.steady + pause);
 }
 
-uint64_t Movement::CostOf(const std::vector<Row>& rows) {
-  uint64_t cost = 0;
-  for (const Row& row : rows) cost += std::max<uint64_t>(BytesOf(row), kRowBytesMin);
-  return cost;
+Micros Movement::TimeOf(const std::vector<Row>& rows) const {
+  uint64_t bytes = 0;
+  for (const Row& row : rows) bytes += std::max<uint64_t>(BytesOf(row), kRowBytesMin);
+  return Micros{static_cast<int64_t>(bytes * 1'000'000 / bytes_per_second())};
 }
 
 uint64_t Movement::bytes_per_second() const {

@@ -60,8 +60,8 @@ class Movement {
   const std::vector<MoveTask>& tasks() const { return tasks_; }
   const MoveControl& control() const { return state_.control; }
   uint64_t bytes_per_second() const;
-  // What a page counts for, of bytes_per_second.
-  static uint64_t CostOf(const std::vector<Row>& rows);
+  // How long a page of these counts for at that rate.
+  Micros TimeOf(const std::vector<Row>& rows) const;
   bool running(const MoveTask& task) const { return &task == current(); }
   // Since the start; rising.
   uint64_t keys_received() const { return keys_received_; }

@@ -87,7 +87,10 @@ void Node::Step(Now now, Input input, Outbox& out) {
                  [&](ResumeHint& resume) { handoff_.Resume(turn, resume.op); },
                  [&](ResumeCollect& resume) { collector_.Resume(turn, resume.op); },
                  [&](ResumeDrop& resume) { dropper_.Resume(turn, resume.op); },
-                 [&](ControlMoves& control) { movement_.Control(turn, control); },
+                 [&](ControlMoves& control) {
+                   movement_.Control(turn, control);
+                   giving_.Forgive();
+                 },
              },
              input);
   NoticeFull(turn);
@@ -287,8 +290,7 @@ void Node::StepPageRead(const Turn& turn, PageRead read) {
   switch (read.request.use) {
     case PageRequest::Use::kFetch:
       read.reply.cut = replica_.read_cut(read.request.page.after, read.request.page.end);
-      if (read.request.page.move)
-        giving_.Charge(turn.now.steady, Movement::CostOf(read.reply.rows), movement_.bytes_per_second());
+      if (read.request.page.move) giving_.Charge(turn.now.steady, movement_.TimeOf(read.reply.rows));
       return turn.Send(read.request.asked_by, read.request.op, std::move(read.reply));
     case PageRequest::Use::kExchange:
       return exchange_.PageRead(turn, read.request.op, std::move(read.reply));
