@@ -245,9 +245,10 @@ class Planning {
     }
     for (const auto& [node, statistics] : statistics_) {
       if (!statistics.dropping || base_.ring.IndexOf(node) < 0) continue;
-      plan.warnings.push_back(Name(node) +
-                              " still drops copies that the change before took from it: until it has, "
-                              "estimates of keys and bytes are too high");
+      plan.warnings.push_back(
+          Name(node) +
+          " may still hold copies that a change before took from it: until it has looked for "
+          "them, and dropped them, estimates of keys and bytes may be too high");
     }
   }
 

@@ -188,7 +188,7 @@ TEST(Plan, WarnsOfWhatFallsShort) {
   statistics[X].dropping = true;  // no member: nothing is estimated by it
   EXPECT_THAT(MakePlan(*base, Adding(X), statistics)->warnings,
               ElementsAre(HasSubstr("not heard of"), HasSubstr("is down and stays"),
-                          HasSubstr("still filling"), HasSubstr("still drops copies")));
+                          HasSubstr("still filling"), HasSubstr("may still hold copies")));
 }
 
 TEST(Plan, ShowsWhatMayBeLost) {
