@@ -84,7 +84,6 @@ class Load:
         self.last_unknown = self.last_refusal = ""
         self.wrong = []  # what must not be
         self.reads = 0
-        self.latencies = []  # seconds, of reads and writes: (at, seconds)
         self.ended = threading.Event()
         self.threads = [threading.Thread(target=self._write, args=(i,)) for i in range(writers)]
         self.threads += [threading.Thread(target=self._read, args=(i,)) for i in range(readers)]
@@ -105,10 +104,8 @@ class Load:
         while not self.ended.is_set():
             key = b"set-%d-%d" % (number, count)
             count += 1
-            begun = time.monotonic()
             if self._put(chance, key):
                 self.acked.append(key)
-                self.latencies.append((begun, time.monotonic() - begun))
             if self.pause:
                 self.ended.wait(self.pause)
 
@@ -144,7 +141,6 @@ class Load:
                 self.ended.wait(self.pause)
 
     def check(self, node, key, timeout=10):
-        begun = time.monotonic()
         try:
             values = node.values(key, r=QUORUM, strict=self.strict, timeout=timeout)
             if values != [b"value of " + key]:
@@ -152,11 +148,6 @@ class Load:
         except grpc.RpcError as error:
             self.wrong.append(f"{key} at node {node.index}: {error.code()} {error.details()}")
         self.reads += 1
-        self.latencies.append((begun, time.monotonic() - begun))
-
-    def p99(self, begin, end):
-        taken = sorted(seconds for at, seconds in list(self.latencies) if begin <= at < end)
-        return taken[int(len(taken) * 0.99)] if taken else 0.0
 
 
 def holders(nodes, key):
